@@ -93,11 +93,11 @@ var layers = []layer{
 		"which etcd a controller uses, and that it is the same one as before: what is kept in it is not its concern"},
 	{"store/storetest", []string{"store", "store/etcd"},
 		"a real store for tests"},
-	{"api/agents", nil,
-		"what agents and controllers say to each other is in nobody's terms but its own"},
+	{"api/agents", []string{"group"},
+		"what agents and controllers send each other is in nobody's terms but its own and those of groups"},
 	{"api/local", []string{"internal/..."},
 		"what a program says to its host's agent is small, and imported by tenants' programs"},
-	{"agent/remote", []string{"unit", "group", "usage", "collective", "config", "store", "api", "api/agents", "internal/..."},
+	{"agent/remote", []string{"unit", "group", "usage", "collective", "config", "api/client", "api/agents", "internal/..."},
 		"the agent's side of the service, which enforces nothing"},
 	{"agent/intent", []string{"group", "config", "shaper"},
 		"which document is in force is a function of all documents: with files and sockets in it no table could test it"},
@@ -107,9 +107,13 @@ var layers = []layer{
 		"what a group had is made of counters, wherever they are from"},
 	{"agent/record", []string{"unit", "usage", "internal/wholefile"},
 		"accounting is a function of what was counted"},
-	{"api", []string{"unit", "group", "collective", "fabric/...", "store", "config", "probe", "probe/path", "probe/schedule", "probe/tune"},
+	{"api", nil,
+		"the specification is text, from which server and clients are made"},
+	{"api/client", nil,
+		"a program that calls the API has nothing of the service in it"},
+	{"api/server", []string{"unit", "group", "collective", "fabric/...", "store", "config", "probe", "probe/path", "probe/schedule", "probe/tune", "api", "api/client"},
 		"the API speaks of models, and of what was measured; agent and controller tie them to enforcement"},
-	{"api/login", []string{"api", "internal/pki", "internal/wholefile"},
+	{"api/login", []string{"api/client", "internal/pki", "internal/wholefile"},
 		"a user's logins and a client: what is requested with it is not its concern"},
 	{"metrics", []string{"unit", "group", "shaper", "usage", "collective/...", "relay", "fabric/...", "probe", "probe/path"},
 		"metrics read state and change nothing"},
@@ -118,7 +122,7 @@ var layers = []layer{
 	{"agent/service", []string{"unit", "group", "usage", "config", "shaper", "doctor", "pending", "metrics", "collective", "collective/host", "probe", "probe/once", "probe/schedule",
 		"agent", "agent/intent", "agent/record", "agent/remote", "agent/sets", "api/agents", "internal/..."},
 		"the one place where the loop, the service's side, the record, the sets and the metrics are joined: it decides nothing itself"},
-	{"controller", []string{"unit", "group", "share", "config", "fabric/...", "probe", "probe/path", "probe/schedule", "store", "api", "api/agents", "metrics", "usage", "web", "internal/..."},
+	{"controller", []string{"unit", "group", "share", "config", "fabric/...", "probe", "probe/path", "probe/schedule", "store", "api/client", "api/server", "api/agents", "metrics", "usage", "web", "internal/..."},
 		"the network's loop: it ties models to enforcement, and touches no host"},
 	{"web", nil,
 		"the dashboard is a client of the API like any other"},
@@ -144,8 +148,6 @@ var layers = []layer{
 		"what is shown is data, which tests hold against the model: nothing of it runs"},
 	{"packaging", nil,
 		"what is around the program; tests of it run what is installed"},
-	{"examples", []string{"unit", "api", "api/local"},
-		"what a tenant copies from uses what a tenant has"},
 	{"bench", []string{"..."},
 		"experiments may use all of it"},
 	{"cli", []string{"..."},
@@ -186,7 +188,7 @@ var reserved = []layer{
 		"experiments are not a part of the product"},
 }
 
-const module = "headgate"
+const module = "headgate.dev/headgate"
 
 // TestImports holds the house's rule of who may import whom
 // (docs/architecture.md). Tests may import what they like.
@@ -219,6 +221,19 @@ func TestCommandLineTouchesNoKernel(t *testing.T) {
 			if imp = strings.TrimSpace(imp); imp == kernel || strings.HasPrefix(imp, kernel+"/") {
 				t.Errorf("cli imports %s", imp)
 			}
+		}
+	}
+}
+
+// TestWithoutStore: what runs on hosts and in programs of tenants contains no client of the store.
+func TestWithoutStore(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "./api/client", "./api/login", "./api/local", "./agent/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for dep := range strings.Lines(string(out)) {
+		if strings.HasPrefix(dep, "go.etcd.io/") || strings.HasPrefix(dep, module+"/store") {
+			t.Errorf("the client or the agent depends on %s", strings.TrimSpace(dep))
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestContributing(t *testing.T) {
 	if paths < 15 {
 		t.Errorf("docs/contributing.md names %d paths, want 15", paths)
 	}
-	for _, kind := range []string{"spare bandwidth is lent", "a selector", "a metric", "a verb", "a message", "a claim", "a limiter type"} {
+	for _, kind := range []string{"spare bandwidth is lent", "a selector", "a metric", "a verb", "a query of agents", "another message", "a claim", "a limiter type"} {
 		if !strings.Contains(string(text), kind) {
 			t.Errorf("docs/contributing.md does not say where %s goes", kind)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // TestFields: what is written once more elsewhere has every selector (docs/adding-a-selector.md).

@@ -1,4 +1,4 @@
-module headgate
+module headgate.dev/headgate
 
 go 1.26.8
 

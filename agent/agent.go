@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/ask"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/shaper"
 )
 
 // Agent is the control loop and its dependencies.
@@ -43,8 +43,8 @@ type Agent struct {
 	// the samples of all hosts are of the same time.
 	OnSample       func(at time.Time, states []shaper.State)
 	SampleInterval time.Duration
-	// SetSampleInterval sets a new SampleInterval, which must not be 0.
-	SetSampleInterval <-chan time.Duration
+	// SampleIntervals delivers new values of SampleInterval, which must not be 0.
+	SampleIntervals <-chan time.Duration
 	// Report reports the devices whose desired state is not in force, with the reason, and the
 	// devices of which the reason is a plan or change applied by hand. Report is called after a round
 	// that changed either of these or the list of devices, and after each round that loaded a
@@ -54,25 +54,25 @@ type Agent struct {
 	// devices whose last change awaits confirmation.
 	Lock    func() (unlock func(), err error)
 	Pending func() []string
-	// Claim publishes which devices the agent owns.
-	Claim *StateFile
+	// StateFile publishes which devices the agent owns.
+	StateFile *StateFile
 	// Notify sends a message to the service manager. The service manager expects a watchdog message
-	// every Beat, unless Beat is 0.
+	// every WatchdogInterval, unless WatchdogInterval is 0.
 	Notify           func(state string)
 	WatchdogInterval time.Duration
 	Log              *slog.Logger
 
 	set             config.Set
-	named           config.Set           // set with alternative names replaced by kernel names, as of the last survey
-	reloaded        bool                 // the files were loaded after the last survey
+	named           config.Set           // set with alternative names replaced by kernel names, as of the last device listing
+	reloaded        bool                 // the files were loaded after the last device listing
 	nextList        time.Time            // when the devices are listed next
-	listDuration    time.Duration        // duration of the last survey
+	listDuration    time.Duration        // duration of the last device listing
 	sweepDue        bool                 // a device was removed or shaped after the last sweep
-	unknownIndexes  []int                // indexes in removal events that no survey has seen yet
+	unknownIndexes  []int                // indexes in removal events that no device listing has seen yet
 	removedNames    []string             // names of devices that were removed
 	devices         map[int]*deviceState // by index
 	lastAliasError  string               // the last logged error about devices that are configured twice
-	devicesSeen     []Device             // the devices as of the last survey
+	devicesSeen     []Device             // the devices as of the last device listing
 	lastReport      lastReport           // the last report
 	reportDue       bool                 // the next report is sent even if it equals the last one
 	requests        ask.Loop             // requests from programs of this host
@@ -154,7 +154,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.read()
 			meter.Reset(untilNextMultiple(time.Now(), a.SampleInterval))
 			continue
-		case a.SampleInterval = <-a.SetSampleInterval:
+		case a.SampleInterval = <-a.SampleIntervals:
 			meter.Reset(untilNextMultiple(time.Now(), a.SampleInterval))
 			continue
 		case <-beat.C:
@@ -193,8 +193,8 @@ func (a *Agent) note(e Event) {
 			m.schedule.hooks(now)
 		}
 	case e.Removed != 0 && !a.suspect(e.Removed, now):
-		// The index may be that of an IFB that is newer than the last survey. The event of its
-		// creation or removal causes another survey, which resolves the index.
+		// The index may be that of an IFB that is newer than the last device listing. The
+		// event of its creation or removal causes another listing, which resolves the index.
 		a.unknownIndexes = append(a.unknownIndexes, e.Removed)
 	}
 }

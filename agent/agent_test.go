@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // document returns a configuration that gives a device one group and the default group.
@@ -403,7 +403,7 @@ func TestNewestFirst(t *testing.T) {
 		}
 		m.applied, m.tried = nil, nil
 		m.devices = append(m.devices, Device{Index: 90, Name: group.IFBPrefix + "12"}, Device{Index: 91, Name: "veth99"})
-		m.event(Event{Removed: 90}) // before the survey that finds the IFB
+		m.event(Event{Removed: 90}) // before the device listing that finds the IFB
 		m.event(Event{})
 		m.after(time.Second)
 		if fmt.Sprint(m.applied) != "[1s veth99]" && fmt.Sprint(m.applied) != "[0s veth99]" {

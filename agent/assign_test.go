@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/api/local"
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // passing returns an agent with an applied plan on each device of its files, enough to answer
@@ -31,7 +31,7 @@ func passing(t *testing.T, files string) (*Agent, *machine) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { claim.Close() })
-	a := &Agent{Claim: claim, Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}}, set: set, named: set, devices: map[int]*deviceState{}, Log: slog.New(slog.DiscardHandler)}
+	a := &Agent{StateFile: claim, Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}}, set: set, named: set, devices: map[int]*deviceState{}, Log: slog.New(slog.DiscardHandler)}
 	for n, i := range set.Interfaces {
 		a.devices[n] = &deviceState{name: i.Dev, appliedHash: "x", desired: &DesiredState{engine: group.HTB, plan: shaper.Plan{Dev: i.Dev, Out: i.OutTree, In: i.InTree}}}
 	}

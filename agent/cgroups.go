@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // watcher reports when directories are created in, or removed from, the parent directories of the

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/flock"
-	"headgate/internal/ifname"
-	"headgate/internal/netns"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/flock"
+	"headgate.dev/headgate/internal/ifname"
+	"headgate.dev/headgate/internal/netns"
+	"headgate.dev/headgate/shaper"
 )
 
 // StateFile is the agent's state file, NS.agent. A lock on the file shows that the agent is running;
@@ -36,9 +36,9 @@ type stateFileContent struct {
 	Devs  []string `json:"devs"` // device names and patterns in the configuration
 	// Sources names, for each of Devs, the file that configures the device, or the controller.
 	Sources []string `json:"sources,omitempty"`
-	// Made has the marks of the applied plans, by device. The entries stay in the file when the
-	// agent stops, so that the next agent knows which devices to clear.
-	Made map[string]string `json:"made"`
+	// AppliedHashes has the hashes of the applied plans, by device. The entries stay in the file
+	// when the agent stops, so that the next agent knows which devices to clear.
+	AppliedHashes map[string]string `json:"made"`
 	// Assigned has the connections that an agent assigned to groups, by device. They are written
 	// before the assignment, so that the file may list a connection that is not assigned.
 	Assigned map[string][]shaper.Assignment `json:"assigned,omitempty"`
@@ -81,10 +81,10 @@ func NewClaim(dir string, files []string) (*StateFile, error) {
 // Close releases the lock; the content of the file stays.
 func (c *StateFile) Close() error { return c.file.Close() }
 
-// takeAppliedHash returns, once, the mark of the plan that a previous agent applied to a device.
+// takeAppliedHash returns, once, the hash of the plan that a previous agent applied to a device.
 func (c *StateFile) takeAppliedHash(dev string) string {
-	mine := c.earlier.Made[dev]
-	delete(c.earlier.Made, dev)
+	mine := c.earlier.AppliedHashes[dev]
+	delete(c.earlier.AppliedHashes, dev)
 	return mine
 }
 
@@ -97,7 +97,7 @@ func (c *StateFile) takeAssigned(dev string) []shaper.Assignment {
 
 func (c *StateFile) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Assignment) error {
 	next := c.text
-	next.Devs, next.Sources, next.Made, next.Assigned = devs, sources, made, assigned
+	next.Devs, next.Sources, next.AppliedHashes, next.Assigned = devs, sources, made, assigned
 	if reflect.DeepEqual(next, c.text) {
 		return nil
 	}

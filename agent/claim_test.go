@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // claimEnv makes TestClaimChild write claims in a directory until it is killed.
@@ -103,8 +103,8 @@ func TestClaimKilled(t *testing.T) {
 			n = 1
 		}
 		made, assigned := claimOf(n)
-		if got.Made["eth0"] != made["eth0"] || len(got.Assigned["eth0"]) != len(assigned["eth0"]) {
-			t.Fatalf("after a kill the claim has %v and %d connections", got.Made, len(got.Assigned["eth0"]))
+		if got.AppliedHashes["eth0"] != made["eth0"] || len(got.Assigned["eth0"]) != len(assigned["eth0"]) {
+			t.Fatalf("after a kill the claim has %v and %d connections", got.AppliedHashes, len(got.Assigned["eth0"]))
 		}
 	}
 }

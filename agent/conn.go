@@ -11,9 +11,9 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/ask"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/shaper"
 )
 
 // connectionOf reads a connection's addresses from its descriptor, and trusts no other source.

@@ -1,6 +1,6 @@
 package agent
 
-import "headgate/shaper"
+import "headgate.dev/headgate/shaper"
 
 // action is the change that a device needs.
 type action int
@@ -19,7 +19,7 @@ type deviceState struct {
 	name         string
 	desired      *DesiredState // nil if the configuration no longer names the device
 	force        bool          // the files were reloaded, or the device is new: the configuration overrides a plan applied by hand
-	appliedHash  string        // mark of the plan that the agent applied last, or ""
+	appliedHash  string        // hash of the plan that the agent applied last, or ""
 	appliedCause string        // cause of the last successful apply
 	schedule     schedule
 	lastLog      string // the last log message, which is not repeated

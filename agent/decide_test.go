@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 func TestDecide(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // Device is a network device that exists.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/config"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/shaper"
 )
 
 // Connections are requested for the device as the document names it, also for an alternative name

@@ -3,9 +3,9 @@
 //
 // The loop is level-triggered. An event (netlink, inotify, a signal) only starts a check. The
 // necessary changes follow from the desired state and the actual state, so a lost event causes a
-// delay and no other harm. Each step has a file: want.go computes the desired state of each device,
-// decide.go chooses the action for a device, timing.go schedules the checks, and agent.go runs
-// them. Only kernel.go and cgroups.go access the kernel; the other files are tested in virtual
+// delay and no other harm. Each step has a file: desired.go computes the desired state of each
+// device, decide.go chooses the action for a device, timing.go schedules the checks, and agent.go
+// runs them. Only kernel.go and cgroups.go access the kernel; the other files are tested in virtual
 // time.
 //
 // # Ownership

@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // machine is a kernel and an engine in memory, with an agent. A test uses it inside a synctest
@@ -66,8 +66,8 @@ func (m *machine) run() (stop func() error) {
 		Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}},
 		Kernel:  fakeKernel{m}, Reload: m.reload,
 		Lock: func() (func(), error) { return func() {}, nil }, Pending: func() []string { m.turn.Add(1); return m.pending },
-		Unknown: func() []string { m.turn.Add(1); return m.unknown },
-		Claim:   claim, WatchdogInterval: 10 * time.Second,
+		Unknown:   func() []string { m.turn.Add(1); return m.unknown },
+		StateFile: claim, WatchdogInterval: 10 * time.Second,
 		Notify: func(s string) { m.turn.Add(1); m.notified = append(m.notified, s) },
 		Report: func(troubles map[string]string, byHand []string) {
 			m.turn.Add(1)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/cpu"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/cgroup2"
-	"headgate/internal/nl"
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // KernelWatcher implements Kernel for the network namespace of the thread that opened it.

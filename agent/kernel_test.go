@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/cli"
-	"headgate/internal/cgroup2"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/htb"
+	"headgate.dev/headgate/cli"
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
 )
 
 // programEnv makes the test binary run as the program.

@@ -9,10 +9,10 @@ import (
 	"os"
 	"slices"
 
-	"headgate/api/local"
-	"headgate/group"
-	"headgate/internal/ask"
-	"headgate/shaper"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/shaper"
 )
 
 // maxConnectionsPerUser is the most connections that a user's programs may have assigned at a time. One more
@@ -83,7 +83,7 @@ func (a *Agent) shapedDevices(dev string) (out []*deviceState, err error) {
 // move is the change of a connection's group on one device; "" means that the rules decide.
 type move struct {
 	*deviceState
-	currentGroup, to string
+	from, to string
 }
 
 // assign puts a user's connection in a group, on all of the devices or on none.
@@ -148,7 +148,7 @@ func (a *Agent) move(user uint32, conn shaper.Conn, moves []move) (devs []string
 	for n, m := range moves {
 		if err := a.setGroup(m.deviceState, conn, m.to); err != nil {
 			for _, done := range moves[:n] {
-				err = errors.Join(err, a.setGroup(done.deviceState, conn, done.currentGroup))
+				err = errors.Join(err, a.setGroup(done.deviceState, conn, done.from))
 			}
 			return nil, err
 		}

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"slices"
 
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // reconcileConnections assigns connections to groups, and unassigns connections that this agent or a previous one
@@ -35,7 +35,7 @@ func (a *Agent) reconcileConnections(m *deviceState, e shaper.Shaper) error {
 	}
 	// Written before the assignment, so that no assignment is unknown to the next agent if this one is killed.
 	m.assigned = append(slices.Clone(want), given...)
-	a.claim()
+	a.publishState()
 	if len(gone) > 0 {
 		if err := e.Unassign(m.name, gone); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (a *Agent) reconcileConnections(m *deviceState, e shaper.Shaper) error {
 		a.logOnce(m, slog.LevelWarn, "cannot assign some connections to their groups; the rules apply to them", "connections", left, "error", err)
 	}
 	m.assigned = placed
-	a.claim()
+	a.publishState()
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // listDevices lists the devices and updates the agent's records of them.
@@ -33,7 +33,7 @@ func (a *Agent) listDevices() error {
 	for _, d := range devices {
 		there[d.Index] = d.Name
 	}
-	if err := a.name(devices); err != nil {
+	if err := a.resolveAltNames(devices); err != nil {
 		a.Log.Error("device is configured twice: the configuration for its kernel name applies", "error", err.Error())
 	}
 	if a.reloaded {
@@ -44,7 +44,7 @@ func (a *Agent) listDevices() error {
 	for index, w := range wanted {
 		m := a.devices[index]
 		if m == nil {
-			m = &deviceState{force: true, assigned: a.Claim.takeAssigned(w.plan.Dev)}
+			m = &deviceState{force: true, assigned: a.StateFile.takeAssigned(w.plan.Dev)}
 			a.devices[index] = m
 		}
 		if m.desired == nil || m.desired.cause != w.cause {
@@ -57,7 +57,7 @@ func (a *Agent) listDevices() error {
 	}
 	// Devices that a previous agent shaped and that the configuration no longer names.
 	for _, d := range devices {
-		if mine := a.Claim.takeAppliedHash(d.Name); mine != "" && a.devices[d.Index] == nil {
+		if mine := a.StateFile.takeAppliedHash(d.Name); mine != "" && a.devices[d.Index] == nil {
 			a.devices[d.Index] = &deviceState{name: d.Name, appliedHash: mine}
 		}
 	}
@@ -76,13 +76,13 @@ func (a *Agent) listDevices() error {
 			delete(a.devices, index)
 		}
 	}
-	a.claim()
+	a.publishState()
 	return nil
 }
 
-// name replaces alternative names in the configuration by kernel names. It returns an error once,
-// until the text of the error changes.
-func (a *Agent) name(devices []Device) (err error) {
+// resolveAltNames replaces alternative names in the configuration by kernel names. It returns an
+// error once, until the text of the error changes.
+func (a *Agent) resolveAltNames(devices []Device) (err error) {
 	a.named, err = a.set.WithAltNames(Names(devices))
 	text := fmt.Sprint(err)
 	if a.lastAliasError == text {
@@ -137,11 +137,11 @@ func (a *Agent) reconcile(all []*deviceState) error {
 	maps.DeleteFunc(a.devices, func(_ int, m *deviceState) bool {
 		return m.desired == nil && m.appliedHash == "" && slices.Contains(all, m)
 	})
-	a.claim()
+	a.publishState()
 	return fatal
 }
 
-// reconcileLocked does the work of look and returns the error of each device.
+// reconcileLocked does the work of reconcile and returns the error of each device.
 func (a *Agent) reconcileLocked(all []*deviceState) []error {
 	errs := make([]error, len(all))
 	unlock, err := a.Lock()
@@ -167,14 +167,14 @@ func (a *Agent) reconcileLocked(all []*deviceState) []error {
 		}
 	}
 	states, failed := ObserveAll(a.Engines, names(pick(all, asked)))
-	gifts := map[group.Engine]*planBatch{}
+	batches := map[group.Engine]*planBatch{}
 	for n, i := range asked {
 		if errs[i] = failed[n]; errs[i] == nil {
-			errs[i] = a.compare(all[i], states[n], gifts)
+			errs[i] = a.compare(all[i], states[n], batches)
 		}
 	}
-	for _, engine := range slices.Sorted(maps.Keys(gifts)) {
-		for m, err := range a.apply(engine, gifts[engine]) {
+	for _, engine := range slices.Sorted(maps.Keys(batches)) {
+		for m, err := range a.apply(engine, batches[engine]) {
 			errs[slices.Index(all, m)] = err
 		}
 	}
@@ -197,18 +197,18 @@ func names(all []*deviceState) (out []string) {
 
 // planBatch are plans for devices that one engine shapes.
 type planBatch struct {
-	to    []*deviceState
-	plans []shaper.Plan
+	devices []*deviceState
+	plans   []shaper.Plan
 }
 
 // compare decides what to do about a device with the actual state, and does it, except that plans
-// are added to the gifts of their engine.
+// are added to the planBatch of their engine.
 func (a *Agent) compare(m *deviceState, state *shaper.State, to map[group.Engine]*planBatch) error {
 	add := func(engine group.Engine, p shaper.Plan) {
 		if to[engine] == nil {
 			to[engine] = &planBatch{}
 		}
-		to[engine].to, to[engine].plans = append(to[engine].to, m), append(to[engine].plans, p)
+		to[engine].devices, to[engine].plans = append(to[engine].devices, m), append(to[engine].plans, p)
 	}
 	switch decide(m, state) {
 	case apply:
@@ -251,13 +251,13 @@ func (a *Agent) apply(engine group.Engine, g *planBatch) map[*deviceState]error 
 	failed := map[*deviceState]error{}
 	e, ok := a.Engines[engine]
 	if !ok {
-		for _, m := range g.to {
+		for _, m := range g.devices {
 			failed[m] = fmt.Errorf("engine %s is not built into this program: choose another with engine: in %s", engine, m.desired.source)
 		}
 		return failed
 	}
 	for i, done := range shaper.ApplyAll(e, g.plans) {
-		m, err := g.to[i], done.Err
+		m, err := g.devices[i], done.Err
 		if err == nil {
 			err = a.applied(m, e, g.plans[i], done.Changes)
 		}
@@ -356,9 +356,10 @@ func (a *Agent) logMissingDevices(devices []Device) {
 	}
 }
 
-// claim writes which devices and connections the agent owns. Without the file the agent works, but
-// its plans stay on devices that are removed from the configuration while it is stopped.
-func (a *Agent) claim() {
+// publishState writes to the state file which devices and connections the agent owns. Without the
+// file the agent works, but its plans stay on devices that are removed from the configuration while
+// it is stopped.
+func (a *Agent) publishState() {
 	made, assigned := map[string]string{}, map[string][]shaper.Assignment{}
 	for _, m := range a.devices {
 		if len(m.assigned) > 0 {
@@ -372,7 +373,7 @@ func (a *Agent) claim() {
 	for _, i := range a.named.Interfaces {
 		devs, sources = append(devs, i.Dev), append(sources, i.File)
 	}
-	if err := a.Claim.write(devs, sources, made, assigned); err != nil {
+	if err := a.StateFile.write(devs, sources, made, assigned); err != nil {
 		a.Log.Warn("cannot write the agent's state file", "error", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/cli"
+	"headgate.dev/headgate/cli"
 )
 
 // The systemd units, and the highest exposure level that systemd-analyze security may report, in

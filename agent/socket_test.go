@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/api/local"
-	"headgate/lab"
-	"headgate/shaper"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/shaper"
 )
 
 // python is Debian's interpreter: one in root's home directory would not be accessible to other

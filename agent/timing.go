@@ -3,12 +3,13 @@ package agent
 import "time"
 
 const (
-	// settleDelay delays the survey after an event. A program that creates a device usually renames it
-	// and sets its MTU right after, and a service's cgroup is removed just before it is created
-	// again. One survey covers all these events, and a storm of events: see Agent.settle.
+	// settleDelay delays the device listing after an event. A program that creates a device usually
+	// renames it and sets its MTU right after, and a service's cgroup is removed just before it is
+	// created again. One listing covers all these events, and a storm of events: see Agent.settle.
 	settleDelay = 20 * time.Millisecond
-	// listLoadDivisor and maxSettleDelay bound the load of a storm of events: surveys take at most the
-	// fraction 1/listLoadDivisor of the time, and a device waits for one at most maxSettleDelay.
+	// listLoadDivisor and maxSettleDelay bound the load of a storm of events: device listings take at
+	// most the fraction 1/listLoadDivisor of the time, and a device waits for one at most
+	// maxSettleDelay.
 	listLoadDivisor = 5
 	maxSettleDelay  = 500 * time.Millisecond
 	// checkBatchSize is the number of devices that are checked before pending events are received. Ten
@@ -27,8 +28,8 @@ const (
 	pendingInterval = 2 * time.Second
 )
 
-// settle returns the delay between an event and the survey, which covers all events up to then. 200
-// new devices cause 2,000 events, and listing them takes 15 ms.
+// settle returns the delay between an event and the device listing, which covers all events up to
+// then. 200 new devices cause 2,000 events, and listing them takes 15 ms.
 func (a *Agent) settle() time.Duration {
 	return min(max(settleDelay, listLoadDivisor*a.listDuration), maxSettleDelay)
 }

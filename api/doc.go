@@ -1,13 +1,11 @@
-// Package api is the HTTP API of the controller for operators, tenants and their programs: JSON over
-// HTTPS as specified in openapi.yaml, which was written first. The types, routes and client in
-// openapi.gen.go are generated from openapi.yaml. Every request is validated against the specification
-// before a handler gets it.
-//
-// Handlers turn a request into a transaction over documents of package store. The store runs the
-// transaction again after a conflict with a concurrent change. group.Interface.Resolve checks an
-// interface, as it does for a configuration file. The state that agents report comes through the
-// interface Agents.
-//
-// A tenant sees only its own groups. A resource of another tenant is answered with 404, and a refusal
-// mentions only the tenant's own limits.
+// Package api has the specification of the controller's HTTP API: openapi.yaml, which is written first.
+// Package client is generated from it, for programs that call the API. Package server implements it.
 package api
+
+import _ "embed"
+
+//go:embed openapi.yaml
+var specification []byte
+
+// Specification returns the specification of the API, in OpenAPI 3.1.
+func Specification() []byte { return specification }

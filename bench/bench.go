@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"headgate/internal/plot"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // Bench is one benchmark, such as one paper's experiment.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/internal/golden"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // sample is a bench with every outcome of a claim.

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Draw generates the random values of cases, from stated ranges, so that a bench is not limited to a

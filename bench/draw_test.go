@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // A seed always gives the same values, so that figures in reports can be reproduced.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/awake"
+	"headgate.dev/headgate/internal/awake"
 )
 
 // Environment is what the results depend on besides the code.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/plot"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // journal is a file with one line for each completed run of a case, so that a bench of hours can be

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/internal/awake"
+	"headgate.dev/headgate/internal/awake"
 )
 
 // disturbed is the part of one processor that may be unavailable before a value is marked as

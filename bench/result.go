@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/internal/plot"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // Result is the result of a bench.

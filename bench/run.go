@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/internal/awake"
+	"headgate.dev/headgate/internal/awake"
 )
 
 // Run measures according to the options. If a case fails its claims are missing, and the next case

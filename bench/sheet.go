@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/internal/plot"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // Run is one run of a case.

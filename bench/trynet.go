@@ -9,7 +9,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/ethtool"
+	"headgate.dev/headgate/internal/ethtool"
 )
 
 // inFreshNamespace calls fn in a temporary network namespace. Without the privilege to create one it

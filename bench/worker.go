@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/internal/plot"
+	"headgate.dev/headgate/internal/plot"
 )
 
 var errInterrupted = errors.New("the benchmark was interrupted")

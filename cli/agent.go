@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/agent"
-	"headgate/agent/remote"
-	agentservice "headgate/agent/service"
-	"headgate/api/local"
-	"headgate/config"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/remote"
+	agentservice "headgate.dev/headgate/agent/service"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/config"
 )
 
 // agentDir is the default state directory of a host that has joined a service.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/agent/remote"
+	"headgate.dev/headgate/agent/remote"
 )
 
 func agentJoinCommand(a *app) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent"
+	"headgate.dev/headgate/agent"
 )
 
 func TestAgentExitCodes(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // TestAlternativeNames: every command accepts any alternative name of a device, as ip and tc do.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/config"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/shaper"
 )
 
 // Bounds on --confirm-within: below minConfirm no user can confirm in time; above maxConfirm no user waits.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/internal/golden"
+	"headgate.dev/headgate/internal/golden"
 )
 
 func TestApplyTwiceWritesOnce(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"strconv"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper/htb"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper/htb"
 )
 
 // noteApproximate notes where HTB lends only approximately in proportion to the guarantees.

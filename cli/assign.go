@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api/local"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/shaper"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/shaper"
 )
 
 func assignCommand(a *app) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"headgate/api/local"
+	"headgate.dev/headgate/api/local"
 )
 
 // descriptorFlags has the flags for a connection's descriptor that "headgate assign" and unassign pass to the agent.

@@ -11,16 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/bench"
-	collectivebench "headgate/bench/collective"
-	"headgate/bench/dashboard"
-	"headgate/bench/groups"
-	labbench "headgate/bench/lab"
-	"headgate/bench/probing"
-	servicebench "headgate/bench/service"
-	"headgate/bench/switching"
-	"headgate/internal/text"
-	"headgate/lab"
+	"headgate.dev/headgate/bench"
+	collectivebench "headgate.dev/headgate/bench/collective"
+	"headgate.dev/headgate/bench/dashboard"
+	"headgate.dev/headgate/bench/groups"
+	labbench "headgate.dev/headgate/bench/lab"
+	"headgate.dev/headgate/bench/probing"
+	servicebench "headgate.dev/headgate/bench/service"
+	"headgate.dev/headgate/bench/switching"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/lab"
 )
 
 // benches lists every benchmark. The randomly drawn cases may change what a benchmark

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 func TestBenchRefuses(t *testing.T) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/agent/remote"
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 func checkCommand(a *app) *cobra.Command {
@@ -52,10 +51,10 @@ speed.`,
 			err = a.checkOnServer(c.Context(), at, set)
 		}
 		var mistakes config.Errors
-		if err != nil && (*output == "table" || !errors.As(err, &mistakes)) {
+		if err != nil && (*output == "table" || !asMistakes(err, &mistakes)) {
 			return err
 		}
-		report := checkReport{OK: err == nil, Mistakes: mistakes}
+		report := checkReport{OK: err == nil, Errors: mistakes}
 		if err == nil {
 			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
 			a.noteClients(set)
@@ -80,7 +79,7 @@ speed.`,
 // checkReport is the output of check -o json.
 type checkReport struct {
 	OK          bool              `json:"ok"`
-	Mistakes    config.Errors     `json:"mistakes,omitempty"`
+	Errors      config.Errors     `json:"mistakes,omitempty"`
 	Interfaces  []checkInterface  `json:"interfaces,omitempty"`
 	Servers     []checkServers    `json:"servers,omitempty"`
 	Collectives []checkCollective `json:"collectives,omitempty"`

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"slices"
 
-	"headgate/api"
-	"headgate/config"
-	"headgate/group"
-	"headgate/hostsurvey/placement"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/hostsurvey/placement"
+	"headgate.dev/headgate/unit"
 )
 
 // checkOnServer has the controller validate a configuration for a host, and warns of conflicts with the

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/api/login"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api/login"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // servedHost starts a service that accepts every request and returns host as its host resource; ""

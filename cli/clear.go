@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/pending"
-	"headgate/shaper"
+	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/shaper"
 )
 
 func clearCommand(a *app) *cobra.Command {
@@ -27,7 +27,7 @@ all", objects that were left behind by devices that no longer exist are removed 
 	}
 	dev := a.devFlag(c, "", "the device, or all for every device that has bandwidth groups", "all")
 	output := outputFlag(c)
-	required(c, "dev")
+	requireFlags(c, "dev")
 	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if at.isSet() {

@@ -13,15 +13,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/hostsurvey/placement"
-	"headgate/internal/ifname"
-	"headgate/internal/netdev"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/engines"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/hostsurvey/placement"
+	"headgate.dev/headgate/internal/ifname"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/engines"
+	"headgate.dev/headgate/unit"
 )
 
 // commands lists every command, in the order of the help text. Each function creates
@@ -57,7 +58,7 @@ var commands = []func(*app) *cobra.Command{
 	labCommand,
 	benchCommand,
 	versionCommand,
-	waitCommand,
+	awaitCommand,
 	manCommand,
 }
 
@@ -80,8 +81,8 @@ type app struct {
 	alternatives    func() (map[string][]string, error)
 	machine         func() *placement.Machine // nil if nothing is known of the devices
 	speed           func(dev string) (unit.Rate, bool)
-	foreignPrograms func(dev string) ([2][]string, error) // attach.Sooner
-	state           string                                // directory of the pending change and the agent's claim
+	foreignPrograms func(dev string) ([2][]string, error) // attach.TCXPrograms
+	state           string                                // directory of the pending change and the agent's state file
 	env             []string                              // additional environment of the wait process, in tests
 }
 
@@ -197,8 +198,8 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// required makes flags mandatory.
-func required(c *cobra.Command, flags ...string) {
+// requireFlags makes flags mandatory.
+func requireFlags(c *cobra.Command, flags ...string) {
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		for _, name := range flags {
 			if f := c.Flag(name); !f.Changed {
@@ -237,8 +238,8 @@ func (a *app) exit(err error) int {
 		return exitFailed
 	case errors.Is(err, errInvalidReported):
 		return exitUsage
-	case errors.As(err, &mistakes):
-		fmt.Fprintln(a.err, err)
+	case asMistakes(err, &mistakes):
+		fmt.Fprintln(a.err, mistakes)
 		return exitUsage
 	case errors.As(err, &usage):
 		a.note("headgate: %v\nRun \"%s --help\" for usage.", err, usage.command)
@@ -249,6 +250,16 @@ func (a *app) exit(err error) int {
 		return exitNotPermitted
 	}
 	return exitFailed
+}
+
+// asMistakes sets mistakes to those in a configuration, or in a request that the service rejects. It reports
+// whether err is one of these.
+func asMistakes(err error, mistakes *config.Errors) bool {
+	if errors.Is(err, api.ErrInvalid) {
+		*mistakes = config.Errors{{File: "service", Message: err.Error()}}
+		return true
+	}
+	return errors.As(err, mistakes)
 }
 
 // Errors that the command has printed already.

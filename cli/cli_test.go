@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/internal/golden"
+	"headgate.dev/headgate/internal/golden"
 )
 
 func TestExitCodes(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/shaper"
-	"headgate/unit/rounded"
-	"headgate/usage"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit/rounded"
+	"headgate.dev/headgate/usage"
 )
 
 // clientLister is implemented by engines that list the clients of groups with each.

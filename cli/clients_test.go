@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/golden"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // TestClients: rates and drops are those between two readings, for clients with the same class in both.

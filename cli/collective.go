@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/collective/sockops"
-	"headgate/config"
-	"headgate/internal/text"
-	"headgate/metrics"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 func collectiveCommand(a *app) *cobra.Command {
@@ -147,7 +147,7 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 		return err
 	}
 	defer table.Close()
-	before, err := table.DroppedWhenFull()
+	before, err := table.RefusedWhenFull()
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 		}
 	}
 	return h.Run(ctx, r.interval, func(states []host.State) error {
-		if all, err := table.DroppedWhenFull(); err == nil {
+		if all, err := table.RefusedWhenFull(); err == nil {
 			if n, news := refused.count(all); news {
 				a.note("not watched: %s above the limit of %d (--connections)", text.Count(int(n), "connection"), room)
 			}
@@ -201,17 +201,18 @@ func shareBasis(c host.ConnectionState) string {
 }
 
 // refusedConnections tracks the connections that were refused because the table was full. The kernel table counts
-// them since its creation: before is the count when this program started, told the last reported number.
-type refusedConnections struct{ before, told uint64 }
+// them since its creation. before is the count when this program started. reported is the last reported number of
+// refusals since then.
+type refusedConnections struct{ before, reported uint64 }
 
 // count returns the refusals since the program's start, and whether to report them. New refusals may
 // come every second, so the number is reported again only when it has doubled.
 func (r *refusedConnections) count(all uint64) (n uint64, news bool) {
 	n = all - r.before
-	if n == 0 || n < 2*r.told {
+	if n == 0 || n < 2*r.reported {
 		return n, false
 	}
-	r.told = n
+	r.reported = n
 	return n, true
 }
 

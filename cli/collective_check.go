@@ -7,8 +7,8 @@ import (
 	"os/user"
 	"strconv"
 
-	"headgate/config"
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // withRootRemedy adds the remedy to a permission error.

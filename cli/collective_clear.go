@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/collective/host"
-	"headgate/collective/sockops"
-	"headgate/internal/text"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/text"
 )
 
 func collectiveClearCommand(a *app) *cobra.Command {

@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/host"
-	"headgate/collective/sockops"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // collectiveProcess is a "headgate collective run" for the sockets of this process.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 func collectiveJoinCommand(a *app) *cobra.Command {

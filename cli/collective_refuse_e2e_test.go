@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/host"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // nothingLeft checks that an instance has left nothing in the kernel or under /run.

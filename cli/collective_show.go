@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/collective/host"
-	"headgate/unit"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 func collectiveShowCommand(a *app) *cobra.Command {

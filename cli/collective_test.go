@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 // A line has the caps of its connection, and "-" for caps that are not set.

@@ -7,10 +7,10 @@ import (
 	"io"
 	"slices"
 
-	"headgate/api"
-	"headgate/collective/host"
-	"headgate/config"
-	"headgate/shaper"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/shaper"
 )
 
 // serverSets returns the state of the sets of a host of a service, as reported by the host's agent.

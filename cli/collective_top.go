@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/cli/view"
-	"headgate/collective/host"
-	"headgate/internal/sleep"
+	"headgate.dev/headgate/cli/view"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/internal/sleep"
 )
 
 func collectiveTopCommand(a *app) *cobra.Command {

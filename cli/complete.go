@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/shaper"
 )
 
 // completion computes the words that a shell offers.
@@ -25,7 +25,7 @@ func oneOf(words ...string) completion {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// names offers the words that list returns. An error of list is not shown.
+// completeNames offers the words that list returns. An error of list is not shown.
 func names(list func(c *cobra.Command) ([]string, error)) completion {
 	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		words, err := list(c)

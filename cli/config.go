@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/config"
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // fileFlag adds the flag -f to a command.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/pending"
+	"headgate.dev/headgate/pending"
 )
 
 func confirmCommand(a *app) *cobra.Command {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/pending"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/pending"
 )
 
 // patience is how long a test waits for an event that is expected within one or two seconds.

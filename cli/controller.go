@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/agent"
-	"headgate/config"
-	"headgate/controller"
-	"headgate/metrics"
-	"headgate/store"
-	"headgate/store/backend"
-	"headgate/store/etcd"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/backend"
+	"headgate.dev/headgate/store/etcd"
 )
 
 const controllerDir = "/var/lib/headgate/controller"
@@ -116,7 +116,7 @@ func (r *controllerOptions) read(a *app, c *cobra.Command) error {
 	}
 	r.controllers = set.Controllers[0]
 	if err := r.checkAddresses(); err != nil {
-		return r.mistake(err)
+		return r.configError(err)
 	}
 	for _, m := range r.controllers.Members {
 		if m.Name == r.name {
@@ -147,7 +147,7 @@ func (a *app) controller(r controllerOptions) (err error) {
 	}
 	defer closeStore()
 	c, err := controller.New(ctx, s, controller.Config{
-		Name: r.name, Hosts: r.certificateNames(), AgentAddresses: r.agentsAt(), Peers: r.othersAt(), Version: version,
+		Name: r.name, Hosts: r.certificateNames(), AgentAddresses: r.agentAddresses(), Peers: r.peerAddresses(), Version: version,
 		API:       net.JoinHostPort(r.listen, portText(r.controllers.API)),
 		Agents:    net.JoinHostPort(r.listen, portText(r.controllers.Agents)),
 		FreeSpace: r.freeSpace(), Metrics: listener, BucketSize: tuneBurst,
@@ -248,7 +248,7 @@ controller there with --data.`,
 		}
 		r.controllers = set.Controllers[0]
 		if err := r.checkAddresses(); err != nil {
-			return r.mistake(err)
+			return r.configError(err)
 		}
 		var first etcd.Member
 		for i, m := range r.controllers.Members {

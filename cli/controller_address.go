@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"headgate/config"
+	"headgate.dev/headgate/config"
 )
 
 // checkAddresses returns an error if other controllers or the store cannot use a controller's address.
@@ -23,8 +23,8 @@ func (r *controllerOptions) checkAddresses() error {
 	return nil
 }
 
-// mistake is an error in the document of kind: Controllers.
-func (r *controllerOptions) mistake(err error) error {
+// configError returns err as an error in the document of kind: Controllers.
+func (r *controllerOptions) configError(err error) error {
 	return config.Errors{{File: r.controllers.File, Line: r.controllers.Line, Message: err.Error()}}
 }
 
@@ -49,8 +49,8 @@ func (r controllerOptions) at(m config.Member) []string {
 	return []string{m.Address}
 }
 
-// agentsAt returns the addresses at which agents connect to the controllers.
-func (r controllerOptions) agentsAt() (all []string) {
+// agentAddresses returns the addresses at which agents connect to the controllers.
+func (r controllerOptions) agentAddresses() (all []string) {
 	for _, m := range r.controllers.Members {
 		for _, host := range r.at(m) {
 			all = append(all, net.JoinHostPort(host, portText(r.controllers.Agents)))
@@ -59,8 +59,8 @@ func (r controllerOptions) agentsAt() (all []string) {
 	return all
 }
 
-// othersAt returns the API addresses of the other controllers.
-func (r controllerOptions) othersAt() (all []string) {
+// peerAddresses returns the API addresses of the other controllers.
+func (r controllerOptions) peerAddresses() (all []string) {
 	for _, m := range r.controllers.Members {
 		if m.Name != r.name {
 			all = append(all, net.JoinHostPort(m.Address, portText(r.controllers.API)))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/store/backend"
-	"headgate/store/etcd"
+	"headgate.dev/headgate/store/backend"
+	"headgate.dev/headgate/store/etcd"
 )
 
 func controllerBackupCommand(a *app) *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // The backup of a controller that listens on an address needs only its data directory, and the service

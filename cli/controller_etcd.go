@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/store"
-	"headgate/store/backend"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/backend"
 )
 
 // externalEtcd has the options of an external etcd, which the controller does not run itself.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/store/backend"
-	"headgate/store/etcd"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/store/backend"
+	"headgate.dev/headgate/store/etcd"
+	"headgate.dev/headgate/unit"
 )
 
 // etcdOn runs an etcd in a node's namespace. The returned function stops it and waits for its end.

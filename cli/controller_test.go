@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent/remote"
-	"headgate/internal/pki"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // runSelf runs this program with args and waits for its end.

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"headgate/controller"
-	"headgate/store"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/store"
 )
 
 // firstToken creates an operator token if none is valid, and prints its file.
 func (a *app) firstToken(ctx context.Context, s *store.Store, r controllerOptions, pin string) error {
 	file := filepath.Join(r.dir, "operator.token")
-	t, made, err := controller.FirstToken(ctx, s, file)
+	t, made, err := controller.EnsureOperatorTokenFile(ctx, s, file)
 	if err != nil || !made {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/demo"
-	"headgate/group"
-	"headgate/lab"
+	"headgate.dev/headgate/demo"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
 )
 
 func demoCommand(a *app) *cobra.Command {

@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"headgate/cli/view"
-	"headgate/demo"
-	"headgate/demo/scenario"
-	"headgate/internal/netdev"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/cli/view"
+	"headgate.dev/headgate/demo"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // demoName returns the name of the network of a demo that a process runs.

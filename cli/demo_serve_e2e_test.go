@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
-	"headgate/demo"
-	"headgate/demo/scenario"
-	"headgate/internal/pki"
-	"headgate/lab/labtest"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/demo"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/unit"
 )
 
 // TestDemoServe: with the address and tokens that demo --serve prints, clients on this machine read

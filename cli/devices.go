@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/hostsurvey/placement"
-	"headgate/internal/ifname"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/hostsurvey/placement"
+	"headgate.dev/headgate/internal/ifname"
+	"headgate.dev/headgate/shaper"
 )
 
 // target is an existing device and its desired state.

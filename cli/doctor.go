@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/doctor"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 func doctorCommand(a *app) *cobra.Command {

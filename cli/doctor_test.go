@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/doctor"
-	"headgate/internal/golden"
-	"headgate/unit"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/unit"
 )
 
 func TestDoctorTable(t *testing.T) {

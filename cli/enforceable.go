@@ -5,20 +5,20 @@ import (
 	"errors"
 	"slices"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper/classifier"
-	"headgate/shaper/engines"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/shaper/engines"
 )
 
 // checkEnforceable reports settings of a valid configuration that no device can enforce.
-// The error is a config.Mistakes.
+// The error is a config.Errors.
 func checkEnforceable(set config.Set) error {
-	var mistakes config.Errors
+	var errs config.Errors
 	for _, i := range set.Interfaces {
-		mistake := func(key string, err error) {
+		add := func(key string, err error) {
 			file, line, column := i.Where(key)
-			mistakes = append(mistakes, config.Error{File: file, Line: line, Column: column, Key: key, Message: err.Error()})
+			errs = append(errs, config.Error{File: file, Line: line, Column: column, Key: key, Message: err.Error()})
 		}
 		for _, d := range []struct {
 			tree   *group.Tree
@@ -28,7 +28,7 @@ func checkEnforceable(set config.Set) error {
 				continue
 			}
 			if err := classifier.Check(*d.tree); err != nil {
-				mistake(d.places[err.Rule], err)
+				add(d.places[err.Rule], err)
 			}
 		}
 		for _, err := range unjoin(engines.Check(i.Engine, planFor(i.Dev, i))) {
@@ -37,11 +37,11 @@ func checkEnforceable(set config.Set) error {
 			if errors.As(err, &of) && i.Has(of.Key()) {
 				key = of.Key()
 			}
-			mistake(key, err)
+			add(key, err)
 		}
 	}
-	if len(mistakes) > 0 {
-		return mistakes
+	if len(errs) > 0 {
+		return errs
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // TestNotEnforceable checks that every command that reads a configuration reports

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"headgate/agent"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // engine returns the engine with this name.

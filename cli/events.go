@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/api/login"
-	"headgate/config"
-	"headgate/internal/sleep"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/login"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/sleep"
 )
 
 func eventsCommand(a *app) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/api"
+	api "headgate.dev/headgate/api/client"
 )
 
 // After a lost connection, the stream continues after the last event. A reset sets the position to

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 func explainCommand(a *app) *cobra.Command {
@@ -48,7 +48,7 @@ connections that were assigned through the service. Classes are known only on th
 	direction := c.Flags().String("direction", "both", "out, in or both")
 	completeFlag(c, "direction", oneOf("out", "in", "both"))
 	files, output := fileFlag(c), outputFlag(c)
-	required(c, "packet", "dev")
+	requireFlags(c, "packet", "dev")
 	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		packet, err := group.ParsePacket(*text)

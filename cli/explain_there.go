@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"headgate/api"
-	"headgate/group"
-	"headgate/shaper"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // explainRemote returns an explainer for the desired state of a host of a service. Classes are not

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // fakeEnv makes the test binary run as headgate, with a fake kernel in the directory

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // enumFlag is a flag whose value is one of a list of words.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/internal/text"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
 )
 
 func historyCommand(a *app) *cobra.Command {
@@ -50,7 +50,7 @@ func interfaceFlags(c *cobra.Command) (server, host, dev *string) {
 	host = c.Flags().String("host", "", "the `HOST`, by its name at the service")
 	dev = c.Flags().String("dev", "", "the device, or the device pattern in the service's configuration")
 	completeFlag(c, "host", completeHosts(server))
-	required(c, "host", "dev")
+	requireFlags(c, "host", "dev")
 	return server, host, dev
 }
 
@@ -129,7 +129,7 @@ and can itself be rolled back.`,
 	server, host, dev := interfaceFlags(c)
 	to := c.Flags().Int64("to", 0, "the `REVISION`")
 	dry, output := dryRunFlag(c), outputFlag(c)
-	required(c, "host", "dev", "to")
+	requireFlags(c, "host", "dev", "to")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *to < 1 {
 			return usageError{errors.New("--to is not a revision: write a number of \"headgate history\", from 1 on"), c.CommandPath()}

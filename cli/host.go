@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/internal/text"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
 )
 
 func hostCommand(a *app) *cobra.Command {
@@ -44,13 +44,13 @@ the configuration that it has.`,
 		if err != nil {
 			return err
 		}
-		now, tag, err := getWithETag[api.HostState](client.GetHost(c.Context(), args[0]))
+		now, tag, err := decodeWithETag[api.HostState](client.GetHost(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
 		next := api.Host{Description: now.Description, Revoked: now.Revoked}
 		if c.Flags().Changed("description") {
-			next.Description = pointerTo(*description)
+			next.Description = optional(*description)
 		}
 		if c.Flags().Changed("revoked") {
 			next.Revoked = revoked

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/doctor"
-	"headgate/hostsurvey"
-	"headgate/unit"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/hostsurvey"
+	"headgate.dev/headgate/unit"
 )
 
 func initCommand(a *app) *cobra.Command {

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/hostsurvey"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/hostsurvey"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // machineInLab is a host with devices of many kinds, behind a link of 50 Mbit/s.

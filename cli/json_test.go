@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // TestJSONDocument: docs/json.md has every key that show, plan and apply print.

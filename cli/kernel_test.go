@@ -14,10 +14,10 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
-	"headgate/internal/golden"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
 )
 
 // nodeProgram runs the program in a network namespace, with the real engines.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/lab"
-	"headgate/lab/report"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/report"
 )
 
 const labExample = `  kind: Lab

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // labProgram runs "headgate lab" and returns the exit code and the output.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/api/login"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/login"
 )
 
 func loginCommand(a *app) *cobra.Command {

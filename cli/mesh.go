@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/config"
-	"headgate/probe/mesh"
-	"headgate/probe/session"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/probe/mesh"
+	"headgate.dev/headgate/probe/session"
 )
 
 const meshExample = `  kind: Servers

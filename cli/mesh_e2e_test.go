@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/probe/mesh"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/mesh"
+	"headgate.dev/headgate/unit"
 )
 
 // meshLab is three servers and a host without a server, around a router. Each server's egress is

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 
-	"headgate/config"
-	"headgate/internal/text"
-	"headgate/probe"
-	"headgate/probe/mesh"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/mesh"
 )
 
 // meshParts are the tables of a mesh's result.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/config"
-	"headgate/internal/golden"
-	"headgate/probe/mesh"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/probe/mesh"
 )
 
 // The table has every kind of result.

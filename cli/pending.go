@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/pending"
-	"headgate/shaper"
+	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/shaper"
 )
 
 type pendingSnapshot = pending.Snapshot
@@ -125,8 +125,8 @@ const (
 	ready        = "ready"
 )
 
-// rollbackCommand is the rollback process that apply --confirm-within starts.
-func waitCommand(a *app) *cobra.Command {
+// awaitCommand is the rollback process that apply --confirm-within starts.
+func awaitCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    rollbackName + " ID",
 		Short:  "Wait for a confirmation, and roll back without it",

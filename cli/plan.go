@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/shaper"
-	"headgate/shaper/attach"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
 )
 
 func planCommand(a *app) *cobra.Command {

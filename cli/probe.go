@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/path"
-	"headgate/probe/session"
-	"headgate/shaper"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/shaper"
 )
 
 func probeCommand(a *app) *cobra.Command {

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"headgate/probe/once"
+	"headgate.dev/headgate/probe/once"
 )
 
 // probeChildCommand is the child process that an agent runs for a measurement.

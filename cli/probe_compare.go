@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/internal/text"
-	"headgate/probe/measure"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 func probeCompareCommand(a *app) *cobra.Command {

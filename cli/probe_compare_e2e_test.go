@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/probe/measure"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/unit"
 )
 
 // The ratio of two servers' capacities is estimated from the order of their packets, within

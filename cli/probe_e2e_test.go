@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/unit"
 )
 
 // probeTest is a lab of two hosts with a probe server on one of them:

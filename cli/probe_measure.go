@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/limiter"
-	"headgate/probe/measure"
-	"headgate/probe/path"
-	"headgate/probe/plots"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/plots"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 // measure measures a path and prints the report. After an error the report is partial.

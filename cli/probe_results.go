@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/internal/text"
-	"headgate/probe/path"
-	"headgate/probe/schedule"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/schedule"
 )
 
 // maxPage is the largest number of results that the service returns in a page.
@@ -21,11 +21,11 @@ const maxPage = 1000
 // probeResult is a result of the service, with the answer in the estimators' type.
 type probeResult struct {
 	schedule.Task
-	At      time.Time     `json:"at,omitzero"`
-	RTT     time.Duration `json:"rtt_ns,omitempty"`
-	Answer  *path.Answer  `json:"answer,omitempty"`
-	Tried   time.Time     `json:"tried"`
-	Trouble string        `json:"trouble,omitempty"`
+	At        time.Time     `json:"at,omitzero"`
+	RTT       time.Duration `json:"rtt_ns,omitempty"`
+	Answer    *path.Answer  `json:"answer,omitempty"`
+	Attempted time.Time     `json:"tried"`
+	Error     string        `json:"trouble,omitempty"`
 }
 
 func probeResultsCommand(a *app) *cobra.Command {
@@ -55,7 +55,7 @@ most 90 days.`,
 			return err
 		}
 		most, newest := maxPage, !*all
-		p := api.ListProbeResultsParams{From: pointerTo(*from), To: pointerTo(*to), Newest: &newest, Limit: &most}
+		p := api.ListProbeResultsParams{From: optional(*from), To: optional(*to), Newest: &newest, Limit: &most}
 		if *measure != "" {
 			m := api.ProbeMeasure(*measure)
 			p.Measure = &m
@@ -121,8 +121,8 @@ func (r probeResult) text() (text string) {
 			}
 		}
 	}
-	if r.Trouble != "" {
-		add("failed at", r.Tried.Local().Format(time.DateTime)+": "+r.Trouble)
+	if r.Error != "" {
+		add("failed at", r.Attempted.Local().Format(time.DateTime)+": "+r.Error)
 	}
 	return text
 }

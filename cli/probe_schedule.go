@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/internal/text"
-	"headgate/probe/schedule"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/unit"
 )
 
 const scheduleExample = `  measures:
@@ -67,7 +67,7 @@ Measurements that are running when the schedule changes are finished.`,
 	}
 	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
 	file := c.Flags().StringP("file", "f", "", "the `FILE`; - is standard input")
-	required(c, "file")
+	requireFlags(c, "file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		want, err := readSchedule(*file, a.in)
 		if err != nil {
@@ -77,7 +77,7 @@ Measurements that are running when the schedule changes are finished.`,
 		if err != nil {
 			return err
 		}
-		_, tag, err := getWithETag[schedule.Schedule](client.GetProbeSchedule(c.Context()))
+		_, tag, err := decodeWithETag[schedule.Schedule](client.GetProbeSchedule(c.Context()))
 		if err != nil {
 			return err
 		}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/unit"
 )
 
 // join joins another host to the service and starts its agent. at is the controller's address.
@@ -119,8 +119,8 @@ func TestProbeSchedule(t *testing.T) {
 		}
 		want := map[string]float64{"a": 60e6, "b": 80e6, "c": 100e6}
 		for _, r := range all {
-			if r.Answer == nil || r.Answer.TokenRate == nil || r.Trouble != "" {
-				t.Fatalf("%s to %s: %s", r.From, r.To, r.Trouble)
+			if r.Answer == nil || r.Answer.TokenRate == nil || r.Error != "" {
+				t.Fatalf("%s to %s: %s", r.From, r.To, r.Error)
 			}
 			if off := r.Answer.TokenRate.Rate.Value/want[r.From] - 1; math.Abs(off) > 0.01 || !r.Answer.TokenRate.Rate.Known() {
 				t.Errorf("%s to %s: %s, want %s", r.From, r.To, rateText(r.Answer.TokenRate.Rate), bitRate(want[r.From]))
@@ -159,7 +159,7 @@ func TestProbeSchedule(t *testing.T) {
 			t.Errorf("%.0f bytes are charged for a measurement without a report", now-spent)
 		}
 		for _, r := range s.found("--measure", "path") {
-			if r.Answer != nil || !strings.Contains(r.Trouble, "the agent of a disconnected") {
+			if r.Answer != nil || !strings.Contains(r.Error, "the agent of a disconnected") {
 				t.Errorf("the result from %s to %s is %+v", r.From, r.To, r)
 			}
 		}
@@ -183,7 +183,7 @@ func TestProbeSchedule(t *testing.T) {
 			t.Errorf("results are %+v", all)
 		}
 		for _, r := range s.found("--measure", "path", "--from", "b") {
-			if r.To == "c" && (r.Answer != nil || !strings.Contains(r.Trouble, "disconnected during the measurement")) {
+			if r.To == "c" && (r.Answer != nil || !strings.Contains(r.Error, "disconnected during the measurement")) {
 				t.Errorf("the result from %s to %s is %+v", r.From, r.To, r)
 			}
 		}

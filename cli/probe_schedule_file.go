@@ -9,8 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"headgate/config"
-	"headgate/probe/schedule"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/probe/schedule"
 )
 
 // readSchedule reads a schedule from a file. Mistakes have line numbers.

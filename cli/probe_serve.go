@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 func probeServeCommand(a *app) *cobra.Command {

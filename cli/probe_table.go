@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"headgate/internal/text"
-	"headgate/probe"
-	"headgate/probe/limiter"
-	"headgate/probe/measure"
-	"headgate/probe/path"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
 )
 
 // reportTable prints a report as a table with a column for each direction.

@@ -7,9 +7,9 @@ import (
 	"io"
 	"time"
 
-	"headgate/api"
-	"headgate/internal/sleep"
-	"headgate/probe/path"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/sleep"
+	"headgate.dev/headgate/probe/path"
 )
 
 // pollInterval is the interval between polls of a measurement's state.

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/unit"
 )
 
 // PacketTick measures the available bandwidth of a's path with the ticks that b sends, within a

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/unit"
 )
 
 // The size and period of a limiter's extra tokens, here every 4 s, are measured over a real path, and

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/unit/rounded"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 func reportCommand(a *app) *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
+	api "headgate.dev/headgate/api/client"
 )
 
 // Helpers for the commands about resources of a service.
@@ -20,9 +20,9 @@ func dryRunFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("dry-run", false, "validate and show the change, but do not make it")
 }
 
-// getWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
+// decodeWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
 // does not exist.
-func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
+func decodeWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
 	now, err = api.Decode[T](r, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		return now, nil, nil
@@ -30,11 +30,11 @@ func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ erro
 	if err != nil {
 		return now, nil, err
 	}
-	return now, pointerTo(r.Header.Get("ETag")), nil
+	return now, optional(r.Header.Get("ETag")), nil
 }
 
-// pointerTo returns a pointer to text, or nil for "".
-func pointerTo(text string) *string {
+// optional returns a pointer to text, or nil for "".
+func optional(text string) *string {
 	if text == "" {
 		return nil
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // remoteHost selects a host of a service, for commands that can act on it instead of this machine.
@@ -80,7 +80,7 @@ func namesIn(rates api.RateList) group.AltNames {
 
 // desiredState returns the desired state of a host, and its ETag.
 func (t *remoteHost) desiredState(ctx context.Context, client *api.Client) (set config.Set, tag *string, err error) {
-	p, tag, err := getWithETag[api.Policy](client.GetPolicy(ctx, t.host))
+	p, tag, err := decodeWithETag[api.Policy](client.GetPolicy(ctx, t.host))
 	if err == nil && p.Text != "" {
 		set, err = config.Parse("service", []byte(p.Text))
 	}

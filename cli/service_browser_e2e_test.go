@@ -15,10 +15,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"headgate/internal/browser"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/browser"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/unit"
 )
 
 // page is a browser page, with helpers for keyboard use.

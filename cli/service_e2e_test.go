@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/internal/pki"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // serviceTest is a controller and an agent on one host of a lab.

@@ -17,11 +17,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"headgate/demo"
-	"headgate/demo/scenario"
-	"headgate/internal/browser"
-	"headgate/internal/pki"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/demo"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/browser"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // picturesEnv is the environment variable with the folder for the dashboard's pictures.

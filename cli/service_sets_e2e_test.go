@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/host"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // waitSets waits until ok accepts the service's state of h1's connection sets.

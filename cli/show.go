@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/agent"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/shaper"
-	"headgate/unit"
-	"headgate/unit/rounded"
-	"headgate/usage"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/unit/rounded"
+	"headgate.dev/headgate/usage"
 )
 
 // devFlag adds the flag --dev with shell completion of devices and of the words in more.

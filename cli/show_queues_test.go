@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 func TestShowQueueType(t *testing.T) {

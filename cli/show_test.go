@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/internal/golden"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // TestRates checks rates from two observations. A group that was recreated in between has

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
-	"headgate/internal/text"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
 )
 
 func tenantCommand(a *app) *cobra.Command {
@@ -42,12 +42,12 @@ tenant need a token ("headgate token create").`,
 		if err != nil {
 			return err
 		}
-		now, tag, err := getWithETag[api.Tenant](client.GetTenant(c.Context(), args[0]))
+		now, tag, err := decodeWithETag[api.Tenant](client.GetTenant(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
 		if c.Flags().Changed("description") {
-			now.Description = pointerTo(*description)
+			now.Description = optional(*description)
 		}
 		if c.Flags().Changed("requests") {
 			now.RequestsPerSecond = nil

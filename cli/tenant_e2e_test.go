@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/shaper/htb"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
 )
 
 // transferTest is a service whose tenant shop has a group for transfers, and a busy group:
@@ -202,7 +202,7 @@ func TestTenantPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary, script := filepath.Join(dir, "transfer"), filepath.Join(dir, "transfer.py")
-	if out, err := exec.Command("go", "build", "-o", binary, "../examples/tenant/go").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", "../examples/tenant/go", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
 	text, err := os.ReadFile("../examples/tenant/python/transfer.py")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
+	api "headgate.dev/headgate/api/client"
 )
 
 // serverFlag adds --server to a command that works only with a service.
@@ -52,7 +52,7 @@ can create further tokens of the same tenant.`,
 			return err
 		}
 		made, err := api.Decode[api.NewToken](client.CreateToken(c.Context(), nil, api.TokenRequest{
-			Name: args[0], Role: api.Role(role), Tenant: pointerTo(*tenant), Host: pointerTo(*host), Lifetime: pointerTo(*life),
+			Name: args[0], Role: api.Role(role), Tenant: optional(*tenant), Host: optional(*host), Lifetime: optional(*life),
 		}))
 		if err != nil {
 			return err

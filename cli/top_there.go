@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
-	"headgate/cli/view"
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/cli/view"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Timing of top for a host of a service, chosen by Headgate.

@@ -12,17 +12,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/path"
-	"headgate/probe/session"
-	"headgate/probe/tune"
-	"headgate/probe/tune/device"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/probe/tune/device"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
 )
 
 func tuneCommand(a *app) *cobra.Command {

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/lab/wire"
-	"headgate/probe"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/lab/wire"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // headgate runs a headgate command on the client.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // The configuration of a device with a pattern in its file is that of the device alone. Without a file both

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
-	"headgate/config"
-	"headgate/probe"
-	"headgate/probe/tune/device"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/tune/device"
+	"headgate.dev/headgate/unit"
 )
 
 // localTuneFlags are the flags of local measurements. They cannot be used with --server.

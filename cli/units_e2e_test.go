@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/host"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/unit"
 )
 
 // Controller and agent work within the sandbox of their systemd units: capabilities, system calls,

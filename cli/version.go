@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the release build (-ldflags "-X headgate/cli.version=1.2.3").
+// version is set by the release build (-ldflags "-X headgate.dev/headgate/cli.version=1.2.3").
 var version = "dev"
 
 func versionCommand(a *app) *cobra.Command {

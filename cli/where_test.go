@@ -13,9 +13,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
 )
 
 // TestMarksAtIngress checks which programs can mark received packets before classification. The

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of the learned rates and of the begin and end of control, chosen by Headgate.
@@ -46,12 +46,12 @@ const (
 	maxFilling = 10 * time.Second
 	// freshFor is how long the totals of a set are cached.
 	freshFor = 10 * time.Millisecond
-	// shortAverage and lasting are the times of short and long averages.
+	// shortAverage and longAverage are the times of short and long averages.
 	shortAverage, longAverage = 100 * time.Millisecond, 2 * time.Second
 )
 
 // Control is Headgate's control cycle over one set of connections. It is the seed's with
-// a queue budget in place of equation 1 (law.go), shares that are accounted by the byte
+// a queue budget in place of equation 1 (scale.go), shares that are accounted by the byte
 // (shares.go), and readings weighed by time. The zero value is ready to use.
 type Control struct {
 	by           map[ID]*member
@@ -86,11 +86,11 @@ type member struct {
 	// pending is the rate since the connection last had no backlog.
 	pending mean
 	// rate and lasts are its rate in bit/s, averaged over a few round trips and over
-	// lasting.
+	// longAverage.
 	rate, lasts float64
-	// backlogFraction is the fraction of recent readings with backlog, over a few round trips. kept
-	// is how long waits has been more than half. busy is when kept was last longer than a
-	// burst.
+	// backlogFraction is the fraction of recent readings with backlog, over a few round trips.
+	// backlogTime is how long backlogFraction has been more than half. busy is when backlogTime
+	// was last longer than a burst.
 	backlogFraction   float64
 	backlogTime, busy time.Duration
 	// lead is the number of bits by which it is ahead of its share. booked is the bits
@@ -318,7 +318,7 @@ func (c *Control) begin(at time.Duration) {
 	if shares == 0 {
 		shares = 1
 	}
-	c.scaleControl = newLaw(max(needs, 1) / shares)
+	c.scaleControl = newScaleControl(max(needs, 1) / shares)
 }
 
 // share returns the unnormalized share of a connection in the set.
@@ -377,7 +377,7 @@ func (c *Control) caps(yield func(ID, Cap) bool) {
 	}
 }
 
-// refresh clears sated when no backlog remains: the next congestion is a new
+// refresh clears releasedWithBacklog when no backlog remains: the next congestion is a new
 // one.
 func (c *Control) refresh(now time.Duration) {
 	if !c.releasedWithBacklog {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/unit"
 )
 
 // bottleneck is a link with a queue in virtual time, and connections that send what is

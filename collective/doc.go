@@ -18,8 +18,8 @@
 //
 // # The cycle of the seed
 //
-// Seed is section III. Each connection estimates its rate (current_bw) and its round trip
-// (current_rtt) over the last four round trips, and smooths both. When the first
+// PaperControl is section III. Each connection estimates its rate (current_bw) and its
+// round trip (current_rtt) over the last four round trips, and smooths both. When the first
 // connection of a set detects congestion, all are controlled: the learned rate and round
 // trip (reqd_bw, base_rtt) are frozen, and equation 1 caps the windows. A connection is
 // ready to leave when its state has been normal for a while; all leave together.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 // The cost of a controlled set of many connections. Each second has 50 readings per

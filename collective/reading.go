@@ -3,7 +3,7 @@ package collective
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // ID is the ID of a connection: the cookie of its socket (SO_COOKIE), which the kernel

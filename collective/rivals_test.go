@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 var fiveShares = []float64{8, 4, 2, 1, 1}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of the sending rate of a set, chosen by Headgate on the networks of
@@ -38,10 +38,10 @@ const (
 	// set's rate: there may be a queue that the set cannot shorten. minScaleLoss is the same
 	// for losses.
 	minScale, minScaleLoss = 0.08, 0.04
-	// The queue is that of rivals (cross traffic) if it is less than others times its
-	// budget for less than rare of the time. It is no longer theirs if that is true for
-	// more than often. Both are averages over rivalsFor. A set alone keeps the queue near
-	// its budget.
+	// The queue is that of rivals (cross traffic) if it is less than rivalQueueFactor times
+	// its budget for less than the fraction rare of the time. It is no longer theirs if that
+	// is true for more than the fraction often. Both are averages over rivalsFor. A set alone
+	// keeps the queue near its budget.
 	rivalQueueFactor = 1.1
 	rivalsFor        = 2000 * time.Millisecond
 	rare, often      = 0.02, 0.2
@@ -52,9 +52,9 @@ const (
 	// standingFor is the time in which a burst passes: a queue that remains for longer is
 	// a standing queue.
 	standingFor = 500 * time.Millisecond
-	// While rivals leave a set less than little of its learned rate, the set sends at the
-	// mean over evenFor: variations between round trips are bursts of the rivals. That
-	// ends at one and a half times little, with a queue within the set's budget for
+	// While rivals leave a set less than starvedFraction of its learned rate, the set sends
+	// at the mean over evenFor: variations between round trips are bursts of the rivals. That
+	// ends at one and a half times starvedFraction, with a queue within the set's budget for
 	// freeFor, or without loss for lossless.
 	starvedFraction   = 0.15
 	evenFor           = 6 * time.Second
@@ -93,7 +93,7 @@ type scaleControl struct {
 	tested, until time.Duration
 	held          float64
 	standing      standing
-	// even is the mean of the bent scale while rivals leave the set little, else 0.
+	// even is the mean of the bent scale while rivals starve the set, else 0.
 	// crowded is when the queue last exceeded the set's own.
 	even    float64
 	crowded time.Duration
@@ -105,7 +105,7 @@ type standing struct {
 	since       time.Duration
 }
 
-func newLaw(full float64) scaleControl {
+func newScaleControl(full float64) scaleControl {
 	return scaleControl{scale: capFactor * full, allowed: capFactor * full, full: full, within: 1}
 }
 
@@ -153,7 +153,7 @@ func (l *scaleControl) step(s summary, took time.Duration) {
 	l.smooth(s, took)
 }
 
-// smooth updates the mean that is sent while rivals leave the set little.
+// smooth updates the mean that is sent while rivals starve the set.
 func (l *scaleControl) smooth(s summary, took time.Duration) {
 	most, quiet := starvedFraction*l.full, lossMemory
 	if l.even > 0 {

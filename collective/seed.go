@@ -4,7 +4,7 @@ import (
 	"iter"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants from the seed.
@@ -59,7 +59,7 @@ type seedMember struct {
 // Controlling reports whether the set is controlled.
 func (s *PaperControl) Controlling() bool { return s.controlling }
 
-// Required returns the learned rate of a connection, and whether it is known.
+// LearnedRate returns the learned rate of a connection, and whether it is known.
 func (s *PaperControl) LearnedRate(id ID) (unit.Rate, bool) {
 	m := s.members[id]
 	if m == nil || !m.begun {
@@ -68,7 +68,7 @@ func (s *PaperControl) LearnedRate(id ID) (unit.Rate, bool) {
 	return unit.Rate(m.required), true
 }
 
-// Weigh has no effect: the seed has no configured weights.
+// SetWeight has no effect: the seed has no configured weights.
 func (s *PaperControl) SetWeight(ID, float64) {}
 
 // Base returns base_rtt of a connection, or 0.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/unit"
 )
 
 // path makes readings of connections in virtual time, one per round trip.

@@ -9,7 +9,7 @@ type summary struct {
 	// bend is the factor for the pace at the current queue.
 	bend     float64
 	attained float64 // bit/s of those with backlog, or of all if none has any
-	lasts    float64 // the same, averaged over lasting
+	lasts    float64 // the same, averaged over longAverage
 	shares   float64 // total share of those
 	lost     int     // connections with loss since the last step
 	// carried and needs are totals of all connections, in bit/s.

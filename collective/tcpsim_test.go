@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"headgate/collective"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/unit"
 )
 
 // sim is a network in virtual time: TCP senders (Reno) behind one port, a FIFO with RED,

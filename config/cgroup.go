@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
-// CheckCgroups reports every cgroup in the set that does not exist below mount. Its error is a
-// Mistakes. The check is not part of Load, because a file may be validated on another machine
+// CheckCgroups reports every cgroup in the set that does not exist below mount. Its error is an
+// Errors. The check is not part of Load, because a file may be validated on another machine
 // than the one that uses it.
 func (s Set) CheckCgroups(mount string) error {
 	var mistakes Errors

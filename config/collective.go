@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/collective"
-	"headgate/group"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/group"
 )
 
 // Collective is one "kind: Collective" document: a connection set that "headgate collective

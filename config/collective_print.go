@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 // FormatCollective formats a connection set as a document that parses to the same set.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 func TestCollective(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 type decoder struct {
 	*source
 	places map[string]position // of each key in the document
-	broken map[string]bool     // keys with a mistake, whose values are not validated further
+	broken map[string]bool     // keys with an error, whose values are not validated further
 }
 
 func newDecoder(s *source) *decoder {
@@ -23,7 +23,7 @@ func (d *decoder) invalid(n *node, key, format string, args ...any) {
 	if n.shape == refused {
 		return
 	}
-	d.mistake(d.place(key, n.position), key, format, args...)
+	d.addError(d.place(key, n.position), key, format, args...)
 }
 
 // place returns the position of the key, or else of its nearest parent key.
@@ -68,7 +68,7 @@ func (d *decoder) fields(n *node, path, what string, fields []field) {
 	for _, p := range n.pairs {
 		key := join(path, p.key)
 		if earlier, dup := first[p.key]; dup {
-			d.mistake(p.position, key, "duplicate key (first on line %d): remove one", earlier.line)
+			d.addError(p.position, key, "duplicate key (first on line %d): remove one", earlier.line)
 			continue
 		}
 		first[p.key] = p.position

@@ -2,7 +2,7 @@
 // validated values. It also formats such values as YAML that parses to the same values.
 //
 // All errors of a configuration are reported at once, each with file, line, key and a remedy.
-// The error type is Mistakes, except for misuse of the package itself. Checks run in two steps:
+// The error type is Errors, except for misuse of the package itself. Checks run in two steps:
 // first the text (unknown and duplicate keys, types, units), then the meaning
 // (group.Interface.Resolve), whose problems name the user's keys and are traced back to lines.
 //

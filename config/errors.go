@@ -8,11 +8,11 @@ import (
 // Error is one configuration error, with its place and its remedy.
 type Error struct {
 	File   string `json:"file"`          // as given by the user; "-" is standard input
-	Line   int    `json:"line"`          // from 1; 0 if the mistake concerns the whole file
+	Line   int    `json:"line"`          // from 1; 0 if the error concerns the whole file
 	Column int    `json:"column"`        // from 1, in characters; 0 if unknown
 	Key    string `json:"key,omitempty"` // path of keys from the top of the document: "out.groups[1].guarantee"
 
-	// Message describes the mistake and ends with the remedy.
+	// Message describes the error and ends with the remedy.
 	Message string `json:"message"`
 }
 
@@ -32,7 +32,7 @@ func (m Error) String() string {
 // files and lines.
 type Errors []Error
 
-// Error returns one mistake per line.
+// Error returns one error per line.
 func (m Errors) Error() string {
 	lines := make([]string, len(m))
 	for i, one := range m {

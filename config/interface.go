@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // Interface is one "kind: Interface" document, validated and resolved, with the positions at
@@ -39,7 +39,7 @@ func (i Interface) Has(key string) bool {
 // Name returns "file:line" of the document, for messages.
 func (i Interface) Name() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
 
-// interfaceDocument parses and validates one document. If there are mistakes, its result must
+// interfaceDocument parses and validates one document. If there are errors, its result must
 // not be used.
 func interfaceDocument(s *source, n *node) Interface {
 	d := newDecoder(s)
@@ -59,16 +59,16 @@ func interfaceDocument(s *source, n *node) Interface {
 	})
 	resolved, problems := i.Resolve()
 	for _, p := range problems {
-		if !d.followsFromMistake(p) {
-			d.mistake(d.place(p.Where, n.position), p.Where, "%s", p.Message)
+		if !d.followsFromError(p) {
+			d.addError(d.place(p.Where, n.position), p.Where, "%s", p.Message)
 		}
 	}
 	return Interface{Resolved: resolved, File: s.file, Line: n.line, places: d.places}
 }
 
-// followsFromMistake reports whether a problem is only the consequence of text that could not
+// followsFromError reports whether a problem is only the consequence of text that could not
 // be parsed, so that correcting the text also solves the problem.
-func (d *decoder) followsFromMistake(p group.Problem) bool {
+func (d *decoder) followsFromError(p group.Problem) bool {
 	if p.Limit != "" && d.broken[p.Limit] {
 		return true
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Set is the configuration from all files.
@@ -27,7 +27,7 @@ type Set struct {
 	// Controllers configures the controllers of the service.
 	Controllers []Controllers
 
-	names group.AltNames // see Named
+	names group.AltNames // see WithAltNames
 }
 
 func (s *Set) empty() bool {
@@ -52,7 +52,7 @@ var kinds = map[string]func(*Set, *source, *node){
 }
 
 // Load reads files, directories (their *.yaml and *.yml files, by name, without subdirectories)
-// and "-", which is stdin. The error is a Mistakes with the errors of all files.
+// and "-", which is stdin. The error is an Errors with the errors of all files.
 func Load(paths []string, stdin io.Reader) (Set, error) {
 	var l loader
 	for _, path := range paths {
@@ -74,7 +74,7 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	return l.set, nil
 }
 
-// Parse parses the text of one file. name is the file name in mistakes.
+// Parse parses the text of one file. name is the file name in errors.
 func Parse(name string, text []byte) (Set, error) {
 	return Load([]string{"-"}, named{bytes.NewReader(text), name})
 }
@@ -192,7 +192,7 @@ func (l *loader) read(name string, r io.Reader) {
 
 func (l *loader) document(s *source, doc *node) {
 	if doc.shape != mapping {
-		s.mistake(doc.position, "", "the document is %s: write a mapping that begins with kind: Interface", doc.shape)
+		s.addError(doc.position, "", "the document is %s: write a mapping that begins with kind: Interface", doc.shape)
 		return
 	}
 	for _, p := range doc.pairs {
@@ -202,7 +202,7 @@ func (l *loader) document(s *source, doc *node) {
 		if read, ok := kinds[p.value.text]; ok && p.value.shape == scalar {
 			read(&l.set, s, doc)
 		} else {
-			s.mistake(p.position, "kind", "%s", unknownKind(p.value))
+			s.addError(p.position, "kind", "%s", unknownKind(p.value))
 		}
 		return
 	}
@@ -211,7 +211,7 @@ func (l *loader) document(s *source, doc *node) {
 	if len(doc.pairs) > 0 && nearest(doc.pairs[0].key, []string{"kind"}) != "" {
 		at, remedy = doc.pairs[0].position, fmt.Sprintf("did you mean kind instead of %q?", doc.pairs[0].key)
 	}
-	s.mistake(at, "kind", "the document has no kind: %s", remedy)
+	s.addError(at, "kind", "the document has no kind: %s", remedy)
 }
 
 func unknownKind(n *node) string {

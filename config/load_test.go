@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"headgate/internal/golden"
+	"headgate.dev/headgate/internal/golden"
 )
 
 func files(t *testing.T, pattern string) []string {

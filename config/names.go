@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // WithAltNames returns the set for a machine whose devices have these alternative names. A document
 // that names a device by an alternative name applies to that device, and so does a pattern that
-// matches an alternative name. The error is a Mistakes that lists the documents whose device
+// matches an alternative name. The error is an Errors that lists the documents whose device
 // another document already configures.
 func (s Set) WithAltNames(names group.AltNames) (Set, error) {
 	s.names = names

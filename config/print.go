@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Format formats an Interface as a document that parses to an equal Interface, with defaults

@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

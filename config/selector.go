@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 func (d *decoder) match(out *[]group.Selector) func(*node, string) {

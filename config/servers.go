@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Servers is one "kind: Servers" document: the servers between which "headgate probe mesh"

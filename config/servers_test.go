@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 func TestServers(t *testing.T) {

@@ -49,7 +49,7 @@ const (
 	mapping shape = "a mapping"
 	list    shape = "a list"
 	null    shape = "empty"
-	refused shape = "refused" // rejected by a mistake that has been reported
+	refused shape = "refused" // rejected with an error that has been reported
 )
 
 // source parses the documents of one file.
@@ -58,27 +58,27 @@ type source struct {
 	mistakes Errors
 }
 
-func (s *source) mistake(at position, key, format string, args ...any) {
+func (s *source) addError(at position, key, format string, args ...any) {
 	s.mistakes = append(s.mistakes, Error{s.file, at.line, at.column, key, fmt.Sprintf(format, args...)})
 }
 
-// documents parses text into one tree per document. A YAML syntax error is a mistake, and the
-// rest of the file is not parsed.
+// documents parses text into one tree per document. After a YAML syntax error the rest of the file
+// is not parsed.
 func (s *source) documents(text []byte) (docs []*node) {
 	defer func() {
 		// The YAML parser is tested with real files, not with arbitrary bytes. A panic in the
 		// parser must not stop the program.
 		if r := recover(); r != nil {
-			s.mistake(position{}, "", "cannot parse the file as YAML: check its quotes, brackets and indentation")
+			s.addError(position{}, "", "cannot parse the file as YAML: check its quotes, brackets and indentation")
 		}
 	}()
 	if !utf8.Valid(text) {
-		s.mistake(position{line: lineOfInvalid(text)}, "", "the file is not UTF-8 text: save it as UTF-8")
+		s.addError(position{line: lineOfInvalid(text)}, "", "the file is not UTF-8 text: save it as UTF-8")
 		return nil
 	}
 	tokens := lexer.Tokenize(strings.TrimPrefix(string(text), "\ufeff"))
 	if at, deep := nesting(tokens); deep {
-		s.mistake(at, "", "lists and mappings nest more than %d levels deep: remove brackets", MaxNesting)
+		s.addError(at, "", "lists and mappings nest more than %d levels deep: remove brackets", MaxNesting)
 		return nil
 	}
 	file, err := parser.Parse(mergeColonTokens(tokens), 0, parser.AllowDuplicateMapKey())
@@ -190,13 +190,13 @@ func at(t *token.Token) position {
 func (s *source) syntax(err error) {
 	var e yaml.Error
 	if !errors.As(err, &e) {
-		s.mistake(position{}, "", "cannot parse the file as YAML: %v", err)
+		s.addError(position{}, "", "cannot parse the file as YAML: %v", err)
 		return
 	}
-	s.mistake(at(e.GetToken()), "", "invalid YAML: %s: check the quotes, brackets and indentation on this line and the line before", e.GetMessage())
+	s.addError(at(e.GetToken()), "", "invalid YAML: %s: check the quotes, brackets and indentation on this line and the line before", e.GetMessage())
 }
 
-// tree converts one YAML value. key is its path, for mistakes.
+// tree converts one YAML value. key is its path, for errors.
 func (s *source) tree(v ast.Node, key string) *node {
 	n := &node{position: at(v.GetToken()), shape: null}
 	switch v := v.(type) {
@@ -218,13 +218,13 @@ func (s *source) tree(v ast.Node, key string) *node {
 			n.position = n.pairs[0].position // the token of a block mapping is its first colon
 		}
 	case *ast.AnchorNode:
-		s.mistake(n.position, key, "anchors (&) are not supported: write the value out")
+		s.addError(n.position, key, "anchors (&) are not supported: write the value out")
 		return s.tree(v.Value, key)
 	case *ast.AliasNode:
-		s.mistake(n.position, key, "aliases (*) are not supported: write the value out, or quote the text")
+		s.addError(n.position, key, "aliases (*) are not supported: write the value out, or quote the text")
 		n.shape = refused
 	case *ast.TagNode:
-		s.mistake(n.position, key, "tags (!) are not supported: remove the tag, or quote the text")
+		s.addError(n.position, key, "tags (!) are not supported: remove the tag, or quote the text")
 		n.shape = refused
 		if v.Value != nil {
 			return s.tree(v.Value, key)
@@ -244,12 +244,12 @@ func (s *source) tree(v ast.Node, key string) *node {
 func (s *source) pair(k ast.MapKeyNode, v ast.Node, parent string) (pair, bool) {
 	at := at(k.GetToken())
 	if k.IsMergeKey() {
-		s.mistake(at, parent, "merge keys (<<) are not supported: write the values out")
+		s.addError(at, parent, "merge keys (<<) are not supported: write the values out")
 		return pair{}, false
 	}
 	key, ok := k.(ast.ScalarNode)
 	if !ok {
-		s.mistake(at, parent, "a key must be a plain word: write key: value")
+		s.addError(at, parent, "a key must be a plain word: write key: value")
 		return pair{}, false
 	}
 	name := key.GetToken().Value

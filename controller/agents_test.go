@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent/remote"
-	"headgate/api"
-	"headgate/api/agents"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
 )
 
 // host is an agent that enforces nothing.
@@ -54,12 +54,16 @@ func (s *service) connect(dir string, others ...func(*host)) *host {
 			Bytes: []uint64{bytes.Add(1e6), 0}, BacklogBytes: []uint64{0, 0}, Drops: []uint64{0, 0}, Marks: []uint64{0, 0}, QueueDelayNs: []uint64{240_000, 7},
 		}}}
 	}
-	h.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer {
-		return &agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: 60, DeliveredBytes: 7}, {Dev: "eth0", Group: "out/b", Seconds: 60}}}
-	}
-	h.Probe = func(_ context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
-		h.probed <- q.Peer
-		said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(`{"peer": "` + q.Peer + `"}`)})
+	h.Handlers = []remote.Handler{
+		remote.Answer(func(_ context.Context, q *agents.UsageQuery, answer func(*agents.UsageAnswer)) error {
+			answer(&agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: 60, DeliveredBytes: 7}, {Dev: "eth0", Group: "out/b", Seconds: 60}}})
+			return nil
+		}),
+		remote.Answer(func(_ context.Context, q *agents.ProbeQuery, answer func(*agents.ProbeAnswer)) error {
+			h.probed <- q.Peer
+			answer(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(`{"peer": "` + q.Peer + `"}`)})
+			return nil
+		}),
 	}
 	for _, other := range others {
 		other(h)

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/internal/pki"
-	"headgate/store"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/store"
 )
 
 // Lifetimes of certificates. Renewal is automatic. A short lifetime bounds how long a stolen

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // peerHost returns the host name and the serial number of the peer's client certificate.
@@ -59,7 +59,7 @@ var errDisconnected = status.Error(codes.Unavailable, "controller is disconnecte
 // check returns the reason to reject a host's agent now, nil if the agent is accepted.
 func (h *hub) check(host, serial string) error {
 	switch {
-	case !h.cache.current():
+	case !h.cache.isCurrent():
 		return errDisconnected
 	case !h.cache.accepts(host, serial):
 		return errDenied(host)

@@ -9,9 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"headgate/group"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // cache is a copy of the store's documents for hosts, at a revision.
@@ -19,6 +20,7 @@ type cache struct {
 	store        *store.Store
 	onHostChange func(host string) // called after each change of a host's documents
 	onChange     map[string]func() // called after each change of documents of the network, by kind
+	onRevision   func()            // called after each change of the store
 
 	mu       sync.Mutex
 	revision int64
@@ -59,8 +61,8 @@ var kinds = map[string]cachedKind{
 // makes agents move to another controller. The value is chosen for Headgate.
 const maxStaleness = 3 * time.Second
 
-// current reports whether the cache is current.
-func (c *cache) current() bool {
+// isCurrent reports whether the cache is current.
+func (c *cache) isCurrent() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.currentAt) < maxStaleness
@@ -122,6 +124,7 @@ func (c *cache) load(ctx context.Context) error {
 	old := c.hosts
 	c.contents, c.revision, c.currentAt = fresh, at, began
 	c.mu.Unlock()
+	c.onRevision()
 	for _, changed := range c.onChange {
 		changed()
 	}
@@ -155,6 +158,7 @@ func (c *cache) watch(ctx context.Context) error {
 		}
 		c.revision = revision
 		c.mu.Unlock()
+		c.onRevision()
 		for kind := range network {
 			if changed := c.onChange[kind]; changed != nil {
 				changed()
@@ -208,8 +212,11 @@ func (c *contents) putInterface(name []string, d store.Doc) error {
 				out.limits[direction] = d.Limit
 			}
 		}
-		i.Owners, i.OwnerChanged = nil, nil // agents do not need ownership
-		out.body, err = json.Marshal(i)
+		sent := agents.InterfaceDocument{Interface: i.Interface, Connections: map[string]agents.Assignment{}}
+		for name, c := range i.Connections {
+			sent.Connections[name] = agents.Assignment{Group: c.Group}
+		}
+		out.body, err = json.Marshal(sent)
 		return out, err
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // both is an interface with groups of several tenants: a and b own a group in each direction, c one for

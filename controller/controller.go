@@ -16,12 +16,13 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"headgate/api"
-	"headgate/api/agents"
-	"headgate/internal/pki"
-	"headgate/metrics"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.
@@ -110,7 +111,7 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	out.cache = &cache{store: s, contents: newContents()}
 	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
-	out.cache.onHostChange = out.hub.changed
+	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
 	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
 	out.cache.onChange = map[string]func(){store.Probing: func() {
 		for _, kick := range []chan struct{}{out.prober.wake, out.plan} {
@@ -158,7 +159,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.config.Metrics != nil {
 		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.NewProbes(c.probeMetrics))...)()
 	}
-	service := &api.Server{
+	service := &server.Server{
 		OnRequest: requests.Observe,
 		Store:     c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable, Burst: c.config.BucketSize,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {
@@ -170,9 +171,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if service.Cluster, err = newForwarder(handler, c.hub, c.config.Peers, c.authority.Cert); err != nil {
+	f, err := newForwarder(service, handler, c.hub, c.config.Peers, c.authority.Cert)
+	if err != nil {
 		return err
 	}
+	service.Cluster, service.Changes = f, f.liveChanges
 	web := &http.Server{Handler: withBodyDeadline(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
 	mutual, err := pki.Server(pki.KeyPair{}, c.authority.Cert)
@@ -202,7 +205,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // service returns the state of the controller for metrics.
 func (c *Controller) service() metrics.Service {
-	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.leader(), Writable: c.writable()}
+	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.isLeader(), Writable: c.writable()}
 	c.hub.mu.Lock()
 	out.Agents = len(c.hub.links)
 	c.hub.mu.Unlock()
@@ -217,8 +220,8 @@ func (c *Controller) service() metrics.Service {
 	return out
 }
 
-// leader reports whether this controller is the leader and its lease is still valid.
-func (c *Controller) leader() bool {
+// isLeader reports whether this controller is the leader and its lease is still valid.
+func (c *Controller) isLeader() bool {
 	t := c.term.Load()
 	return t != nil && t.Valid()
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"headgate/api/agents"
-	"headgate/internal/browser"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/browser"
 )
 
 // signIn logs in with a token, and returns the session cookie.

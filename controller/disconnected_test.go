@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent/remote"
-	"headgate/controller"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // wire is a TCP proxy between a controller and its store. While cut is set it passes no data and keeps

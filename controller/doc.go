@@ -3,7 +3,7 @@
 //
 // Every controller serves every agent and every API client. The desired state of a host follows
 // from the store alone: cache.go watches the store, and hub.go sends each agent the documents that
-// the agent does not have yet. Only leader.go and plan.go need a single leader, which does garbage
+// the agent does not have yet. Only leader.go and planner.go need a single leader, which does garbage
 // collection and starts scheduled measurements.
 //
 // Agents' reports are not written to the store. When a controller fails, only the last seconds of

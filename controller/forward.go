@@ -3,7 +3,6 @@ package controller
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -13,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // Values chosen for Headgate.
@@ -26,13 +25,22 @@ const (
 	maxForwarded = 64 << 10
 )
 
-// forwarded is the header of a forwarded request, which is not forwarded again.
-const forwarded = "Headgate-Forwarded"
+// Headers between controllers.
+const (
+	// forwarded is the header of a forwarded request, which is not forwarded again.
+	forwarded = "Headgate-Forwarded"
+	// hasAgent is the header of the response to a forwarded request about the agent of a host, if that agent is
+	// connected to the controller that responds.
+	hasAgent = "Headgate-Agent"
+)
+
+func isForwarded(r *http.Request) bool { return r.Header.Get(forwarded) != "" }
 
 // forwarder forwards requests about a host's agent to the controller to which the agent is connected,
 // with the credentials of the client: every controller serves every client.
 type forwarder struct {
-	next   http.Handler
+	api    *server.Server
+	next   http.Handler // of api
 	hub    *hub
 	peers  []string // addresses of their APIs
 	client *http.Client
@@ -41,27 +49,40 @@ type forwarder struct {
 	lastController map[string]string // by host: the other controller to which its agent was connected last
 }
 
-func newForwarder(next http.Handler, h *hub, others []string, authority []byte) (http.Handler, error) {
+func newForwarder(api *server.Server, next http.Handler, h *hub, others []string, authority []byte) (*forwarder, error) {
 	tls, err := pki.Client(nil, authority)
-	if err != nil || len(others) == 0 {
-		return next, err
+	if err != nil {
+		return nil, err
 	}
-	return &forwarder{next: next, hub: h, peers: others, lastController: map[string]string{}, client: &http.Client{
+	return &forwarder{api: api, next: next, hub: h, peers: others, lastController: map[string]string{}, client: &http.Client{
 		Transport: &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialTimeout,
 			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext},
 	}}, nil
 }
 
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if together := merges[r.URL.Path]; together != nil && r.Method == http.MethodGet && r.Header.Get(forwarded) == "" {
-		f.merge(w, r, together)
-		return
+	op, host := f.api.Operation(r), hostOf(r)
+	scope := server.NoAgents
+	if op != nil {
+		scope = op.Agents
 	}
-	host, ok := agentHost(r)
-	if !ok || f.hub.link(host) != nil || r.Header.Get(forwarded) != "" {
+	connected := scope == server.HostAgent && f.hub.link(host) != nil
+	switch {
+	case connected && isForwarded(r):
+		w.Header().Set(hasAgent, "connected")
+		fallthrough
+	case connected, isForwarded(r), scope == server.NoAgents, len(f.peers) == 0:
 		f.next.ServeHTTP(w, r)
-		return
+	case scope == server.AllAgents:
+		f.merge(w, r, merges[op.ID])
+	default:
+		f.findAgent(w, r, host)
 	}
+}
+
+// findAgent serves a request about the agent of a host that is not connected to this controller: by the controller
+// to which it is connected, or by this one if there is none.
+func (f *forwarder) findAgent(w http.ResponseWriter, r *http.Request, host string) {
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxForwarded))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), r.Body))
 	if err != nil || len(text) == maxForwarded {
@@ -69,14 +90,14 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// This controller handles the request first: it may reject the client or apply the rate limit.
-	own := api.RecordResponse(f.next, r)
-	if hasAgent(own.Status, own.Body.Bytes()) || own.Status != http.StatusOK && own.Status != http.StatusNotFound && own.Status != http.StatusConflict {
-		own.WriteTo(w)
+	own := server.RecordResponse(f.next, r)
+	if own.Status != http.StatusOK && own.Status != http.StatusNotFound && own.Status != http.StatusConflict {
+		own.Replay(w)
 		return
 	}
 	for _, at := range f.candidates(host) {
 		answer, body, err := f.forward(r, at, text, forwardTimeout)
-		if err != nil || !hasAgent(answer.StatusCode, body) {
+		if err != nil || answer.StatusCode >= http.StatusBadRequest || answer.Header.Get(hasAgent) == "" {
 			continue
 		}
 		f.mu.Lock()
@@ -91,26 +112,20 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body)
 		return
 	}
-	own.WriteTo(w)
+	own.Replay(w)
 }
 
-// agentHost returns the host if a request is about the host's agent.
-func agentHost(r *http.Request) (host string, ok bool) {
+// hostOf returns the host in the path of a request, "" if there is none.
+func hostOf(r *http.Request) string {
 	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	if len(parts) < 3 || parts[0] != "v1" || parts[1] != "hosts" {
-		return "", false
+		return ""
 	}
 	host, err := url.PathUnescape(parts[2])
-	is := len(parts) == 3 && r.Method == http.MethodGet || len(parts) > 3 && (parts[3] == "rates" || parts[3] == "probes")
-	return host, err == nil && is
-}
-
-// hasAgent reports whether an answer is from the controller to which the agent is connected.
-func hasAgent(status int, body []byte) bool {
-	var h struct {
-		Connected *bool `json:"connected"` // only in the state of a host
+	if err != nil {
+		return ""
 	}
-	return status < http.StatusBadRequest && json.Unmarshal(body, &h) == nil && (h.Connected == nil || *h.Connected)
+	return host
 }
 
 // candidates returns the other controllers, starting with the one to which the host's agent was connected last.
@@ -128,16 +143,10 @@ func (f *forwarder) candidates(host string) []string {
 func (f *forwarder) forward(r *http.Request, at string, text []byte, patience time.Duration) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, r.Method, "https://"+at+r.URL.RequestURI(), bytes.NewReader(text))
+	q, err := f.request(ctx, r, r.Method, "https://"+at+r.URL.RequestURI(), bytes.NewReader(text))
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range []string{"Authorization", "Content-Type", "Idempotency-Key"} {
-		if v := r.Header.Get(name); v != "" {
-			q.Header.Set(name, v)
-		}
-	}
-	q.Header.Set(forwarded, "1")
 	answer, err := f.client.Do(q)
 	if err != nil {
 		return nil, nil, err
@@ -145,4 +154,19 @@ func (f *forwarder) forward(r *http.Request, at string, text []byte, patience ti
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	return answer, body, err
+}
+
+// request returns a request to another controller, with the credentials of the client's request.
+func (f *forwarder) request(ctx context.Context, of *http.Request, method, url string, body io.Reader) (*http.Request, error) {
+	q, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"Authorization", "Content-Type", "Idempotency-Key"} {
+		if v := of.Header.Get(name); v != "" {
+			q.Header.Set(name, v)
+		}
+	}
+	q.Header.Set(forwarded, "1")
+	return q, nil
 }

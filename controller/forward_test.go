@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/controller"
+	"headgate.dev/headgate/controller"
 )
 
 // beside runs another controller on the same store. It knows the first controller and an unreachable
@@ -60,6 +60,9 @@ func TestForward(t *testing.T) {
 		if time.Sleep(50 * time.Millisecond); n > 100 {
 			t.Fatalf("the measurement is %+v", other.do(s.operator, "GET", "/v1/hosts/h1/probes/"+p.ID, ""))
 		}
+	}
+	if r := other.must(200, "GET", "/v1/hosts/h1/collective-states", ""); strings.Contains(r.text, "not connected") {
+		t.Errorf("the connection sets are %s", r.text)
 	}
 	other.mustAs(a, 403, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:4950"}`)
 	other.must(400, "POST", "/v1/hosts/h1/probes", `{"measure": "path"}`)

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"headgate/api/agents"
-	"headgate/store"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/store"
 )
 
 // hub holds the streams of the agents that are connected to this controller.
@@ -27,6 +27,7 @@ type hub struct {
 	sign     func(host string, request []byte) (cert, authority []byte, serial string, err error)
 
 	reports atomic.Uint64 // number of reports received
+	changes changes
 
 	mu    sync.Mutex
 	links map[string]*link // newest stream by host
@@ -47,12 +48,12 @@ type link struct {
 	facts    *agents.Facts
 	enforced *agents.Enforced
 	tables   map[string]*table
-	answers  map[uint64]chan *agents.FromAgent
 	probes   probes
-	waiters  map[string]chan *agents.FromAgent // by topic
-	asked    uint64
-	// lastWatched is when a client last requested the rates. closely is whether the agent reports at the
-	// short interval.
+	// queries are the open queries, by number; lastQuery is the number of the newest.
+	queries   map[uint64]openQuery
+	lastQuery uint64
+	// lastWatched is when a client last requested the rates. fastReports is whether the agent reports at
+	// the short interval.
 	lastWatched time.Time
 	fastReports bool
 }
@@ -77,7 +78,7 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	l := &link{host: host, address: peerAddress(stream.Context()), closed: make(chan struct{}), wake: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
-		tables: map[string]*table{}, answers: map[uint64]chan *agents.FromAgent{}, waiters: map[string]chan *agents.FromAgent{}}
+		tables: map[string]*table{}, queries: map[uint64]openQuery{}}
 	h.add(l)
 	defer close(l.closed)
 	defer h.remove(l)
@@ -91,6 +92,7 @@ func (h *hub) add(l *link) {
 	before := h.links[l.host]
 	h.links[l.host] = l
 	h.mu.Unlock()
+	h.changes.reported(l.host)
 	if before != nil {
 		before.end(status.Error(codes.Aborted, "replaced by a newer stream of the same host"))
 	}
@@ -98,10 +100,11 @@ func (h *hub) add(l *link) {
 
 func (h *hub) remove(l *link) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.links[l.host] == l {
 		delete(h.links, l.host)
 	}
+	h.mu.Unlock()
+	h.changes.reported(l.host)
 }
 
 // changed is called by the cache after a change of a host's documents.
@@ -136,7 +139,7 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-beat.C:
-				if !h.cache.current() {
+				if !h.cache.isCurrent() {
 					return errDisconnected
 				}
 				if err := stream.Send(&agents.ToAgent{}); err != nil {
@@ -156,7 +159,7 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 		}
 		desired := h.cache.desired(l.host, have)
 		desired.Agents = h.agentsAt
-		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: desired}}); err != nil {
+		if err := stream.Send(agents.To(desired)); err != nil {
 			return err
 		}
 		if first { // the agent expects heartbeats from now on
@@ -200,28 +203,22 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			return err
 		}
 		l.mu.Lock()
-		switch said := m.Message.(type) {
-		case *agents.FromAgent_Facts:
-			l.facts = said.Facts
-		case *agents.FromAgent_Enforced:
-			l.enforced = said.Enforced
-		case *agents.FromAgent_Report:
-			l.report(said.Report)
+		switch carried := agents.Carried(m).(type) {
+		case *agents.Facts:
+			l.facts = carried
+		case *agents.Enforced:
+			l.enforced = carried
+		case *agents.Report:
+			l.report(carried)
 			l.unwatch(time.Now())
 			h.reports.Add(1)
-		case *agents.FromAgent_Usage:
-			l.deliverAnswer(said.Usage.Id, m)
-		case *agents.FromAgent_Sets:
-			l.deliverAnswer(said.Sets.Id, m)
-		case *agents.FromAgent_Probe:
-			l.probes.update(said.Probe)
-			l.deliver(measuredTopic(said.Probe.Id), m)
-		case *agents.FromAgent_Serving:
-			l.deliver(servingTopic(said.Serving.Id), m)
 		default:
-			slog.Debug("unknown message from agent", "host", l.host, "message", fmt.Sprintf("%T", said))
+			if !l.deliver(m) {
+				slog.Debug("message of an unknown type, or to no open query", "host", l.host, "type", fmt.Sprintf("%T", carried), "query", m.Answer)
+			}
 		}
 		l.mu.Unlock()
+		h.changes.reported(l.host)
 	}
 }
 
@@ -266,44 +263,5 @@ const usageTimeout = 10 * time.Second
 
 // usage queries an agent's usage record.
 func (l *link) usage(ctx context.Context, since, until time.Time) (*agents.UsageAnswer, error) {
-	a, err := l.query(ctx, usageTimeout, func(id uint64) *agents.ToAgent {
-		return &agents.ToAgent{Message: &agents.ToAgent_Usage{Usage: &agents.UsageQuestion{Id: id, Since: since.Unix(), Until: until.Unix()}}}
-	})
-	return a.GetUsage(), err
-}
-
-// query sends an agent a query, and waits for the answer with the same id.
-func (l *link) query(ctx context.Context, patience time.Duration, question func(id uint64) *agents.ToAgent) (*agents.FromAgent, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	to := make(chan *agents.FromAgent, 1)
-	l.mu.Lock()
-	l.asked++
-	id := l.asked
-	l.answers[id] = to
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.answers, id)
-		l.mu.Unlock()
-	}()
-	select {
-	case l.out <- question(id):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	select {
-	case a := <-to:
-		return a, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// deliverAnswer passes an answer to the goroutine that waits for it in ask, once.
-func (l *link) deliverAnswer(id uint64, m *agents.FromAgent) {
-	if to := l.answers[id]; to != nil {
-		to <- m
-		delete(l.answers, id)
-	}
+	return query[*agents.UsageAnswer](ctx, l, usageTimeout, &agents.UsageQuery{Since: since.Unix(), Until: until.Unix()})
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // Retention periods, chosen for Headgate.

@@ -10,8 +10,8 @@ import (
 // failed: a member answers no requests during defragmentation. The values are chosen for Headgate.
 const storeCheckInterval, maintenanceBackoff = 10 * time.Second, time.Minute
 
-// monitorStore monitors and maintains the store's size until ctx ends. Every controller does so; store.Tend
-// decides which one acts.
+// monitorStore monitors and maintains the store's size until ctx ends. Every controller does so;
+// store.Store.Maintain decides which one acts.
 func (c *Controller) monitorStore(ctx context.Context) {
 	var notBefore time.Time
 	for {

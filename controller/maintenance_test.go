@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/controller"
-	"headgate/store"
-	"headgate/store/etcd"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // The service rejects changes while the store is full, reports this as its health, and accepts changes

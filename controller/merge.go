@@ -8,27 +8,28 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/unit"
 )
 
 // Lists of agents' reports are merged from all controllers, because each host's agent is
 // connected to only one of them.
 
-// merges are the merge functions by request path.
-var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage, "/v1/hosts": mergeHosts, "/v1/overview": mergeOverview}
+// merges are the merge functions of the operations with server.AllAgents.
+var merges = map[string]func(all [][]byte) (any, error){"getUsage": mergeUsage, "listHosts": mergeHosts, "getOverview": mergeOverview}
 
 // merge answers a request with the merged answers of this controller and the others. The answer of a
 // controller that does not respond is left out.
 func (f *forwarder) merge(w http.ResponseWriter, r *http.Request, together func(all [][]byte) (any, error)) {
-	own := api.RecordResponse(f.next, r)
+	own := server.RecordResponse(f.next, r)
 	all := [][]byte{own.Body.Bytes()}
 	if own.Status == http.StatusOK {
 		all = append(all, f.queryPeers(r)...)
 	}
 	out, err := together(all)
 	if err != nil || len(all) == 1 {
-		own.WriteTo(w)
+		own.Replay(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -140,8 +141,8 @@ func mergeOverview(all [][]byte) (any, error) {
 	}
 	slices.SortStableFunc(out.Risks, func(a, b api.GroupAtRisk) int { return cmp.Compare(a.Host, b.Host) })
 	slices.SortStableFunc(out.Busiest, func(a, b api.HostRates) int { return cmp.Compare(utilization(b), utilization(a)) })
-	out.Risks = out.Risks[:min(len(out.Risks), api.MaxRisks)]
-	out.Busiest = out.Busiest[:min(len(out.Busiest), api.MaxBusiest)]
+	out.Risks = out.Risks[:min(len(out.Risks), server.MaxRisks)]
+	out.Busiest = out.Busiest[:min(len(out.Busiest), server.MaxBusiest)]
 	return out, nil
 }
 
@@ -149,7 +150,7 @@ func mergeOverview(all [][]byte) (any, error) {
 func utilization(h api.HostRates) (most float64) {
 	for _, d := range h.Directions {
 		if d.LimitBps != nil {
-			most = max(most, api.Load{Limit: unit.Rate(*d.LimitBps), Delivered: unit.Rate(d.DeliveredBps)}.Utilization())
+			most = max(most, server.Load{Limit: unit.Rate(*d.LimitBps), Delivered: unit.Rate(d.DeliveredBps)}.Utilization())
 		}
 	}
 	return most

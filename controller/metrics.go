@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"headgate/metrics"
-	"headgate/probe/path"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // metricsTimeout is the timeout for reading measurement results for a Prometheus scrape, whose default
@@ -18,7 +18,7 @@ const metricsTimeout = 5 * time.Second
 // probeMetrics returns the results of scheduled measurements for metrics. It returns nil on a controller
 // that is not the leader, because the leader exports them.
 func (c *Controller) probeMetrics() (*metrics.ProbeState, error) {
-	if !c.leader() {
+	if !c.isLeader() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)

@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/probe/schedule"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.
@@ -96,7 +96,7 @@ func endRun(ctx context.Context, s *store.Store, id string, still func(store.Pro
 		tx.Delete(store.RunKey(id))
 		now := time.Now().UTC()
 		for _, host := range []string{r.From, r.To} {
-			if err := updateDocument(tx, store.UsedKey(host), func(l *schedule.Ledger) {
+			if err := updateDocument(tx, store.LedgerKey(host), func(l *schedule.Ledger) {
 				*l = l.Settle(r.Run, (&schedule.Schedule{Zone: r.Zone}).Day(now), o.transferred)
 			}); err != nil {
 				return err

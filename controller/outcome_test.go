@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/probe/schedule"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // A fixed number of results is kept of each direction and measure, however often and by whichever
@@ -55,10 +55,10 @@ func TestResultsKept(t *testing.T) {
 		day := time.Now().UTC().Format(time.DateOnly)
 		for _, host := range []string{"a", "b"} {
 			var l schedule.Ledger
-			if doc, ok, err := s.Get(t.Context(), store.UsedKey(host), 0); err != nil || ok && doc.Into(&l) != nil {
+			if doc, ok, err := s.Get(t.Context(), store.LedgerKey(host), 0); err != nil || ok && doc.Into(&l) != nil {
 				t.Fatal(err)
 			}
-			put(store.UsedKey(host), l.Reserve(day, 100))
+			put(store.LedgerKey(host), l.Reserve(day, 100))
 		}
 		put(store.RunKey(id), store.ProbeRun{ID: id, Run: schedule.Run{Task: task, Day: day, Reserved: 100}, Zone: "UTC", Keep: 3})
 		for range 2 { // the second call finds the measurement ended
@@ -84,12 +84,12 @@ func TestResultsKept(t *testing.T) {
 	var spent schedule.Ledger
 	read(store.NewestKey(task), &newest)
 	read(store.LastKey(task), &last)
-	read(store.UsedKey("b"), &spent)
+	read(store.LedgerKey("b"), &spent)
 	if newest.ID != "4" || newest.Error != "an error" || !newest.Attempted.After(newest.At) || last.Failed != 1 || spent.Bytes != 50 || count(store.ResultsPrefix(back)) != 3 {
 		t.Errorf("after a failed measurement: %+v, %+v, %+v", newest, last, spent)
 	}
 	end("6", unansweredOutcome(store.ProbeRun{Run: schedule.Run{Reserved: 100}}, errors.New("gone")))
-	read(store.UsedKey("b"), &spent)
+	read(store.LedgerKey("b"), &spent)
 	if spent.Bytes != 150 {
 		t.Errorf("after a measurement without an answer: %v", spent)
 	}
@@ -98,7 +98,7 @@ func TestResultsKept(t *testing.T) {
 	gone := schedule.Task{From: "a", To: "c", Measure: "path"}
 	put(store.ProbeKey(gone, time.Now()), store.ProbeResult{Task: gone})
 	put(store.NewestKey(gone), store.ProbeResult{Task: gone, Attempted: time.Now()})
-	put(store.UsedKey("a"), schedule.Ledger{Day: "2026-01-01", Bytes: 7})
+	put(store.LedgerKey("a"), schedule.Ledger{Day: "2026-01-01", Bytes: 7})
 	there := map[string]*desiredHost{"a": {host: &store.Host{}}, "b": {host: &store.Host{}}}
 	c := &Controller{cache: &cache{contents: contents{hosts: there, probing: newProbing()}, currentAt: time.Now()}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // A tenant pages through its own resources; neither the pages nor their cursors reveal those of others.

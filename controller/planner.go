@@ -10,16 +10,16 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe/schedule"
-	"headgate/store"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
 )
 
 // Values chosen for Headgate.
 const (
 	// planInterval is how often the planner checks for due measurements.
 	planInterval = time.Second
-	// connectTimeout is the longest time until a connected agent is found.
-	connectTimeout = 3 * time.Second
+	// findTimeout is the longest time until a connected agent is found.
+	findTimeout = 3 * time.Second
 	// minBackoff is the back-off for a host whose agent was not connected. It doubles up to maxBackoff.
 	minBackoff, maxBackoff = time.Minute, 10 * time.Minute
 	// totalResults is the approximate number of results in total. Each direction of a pair keeps between
@@ -61,7 +61,7 @@ func (c *Controller) planMeasurements(ctx context.Context, t store.Term) {
 
 // next ends measurements that timed out, and starts the due ones.
 func (p *planner) next(ctx context.Context, now time.Time) error {
-	if !p.cache.current() || !p.writable() {
+	if !p.cache.isCurrent() || !p.writable() {
 		return nil
 	}
 	is, hosts := p.cache.measurements()
@@ -104,9 +104,9 @@ func (p *planner) timeOut(ctx context.Context, now time.Time, runs map[string]st
 		var o outcome
 		still := func(store.ProbeRun) bool { return true }
 		switch {
-		case r.Client == "" && age > connectTimeout:
+		case r.Client == "" && age > findTimeout:
 			o, still = p.notConnected(now, r.From), func(now store.ProbeRun) bool { return now.Client == "" }
-		case r.Client != "" && r.Server == "" && age > connectTimeout+serveTimeout+planInterval:
+		case r.Client != "" && r.Server == "" && age > findTimeout+serveTimeout+planInterval:
 			o, still = p.notConnected(now, r.To), func(now store.ProbeRun) bool { return now.Server == "" }
 		case age > (&schedule.Schedule{Time: r.Time}).MaxDuration():
 			o = unansweredOutcome(r, errors.New("the measurement timed out"))
@@ -149,7 +149,7 @@ func (p *planner) start(ctx context.Context, now time.Time, t schedule.Task, las
 		}
 		day := s.Day(now)
 		for _, host := range []string{t.From, t.To} {
-			if err := tx.Put(store.UsedKey(host), st.Ledgers[host].Reserve(day, s.Cost())); err != nil {
+			if err := tx.Put(store.LedgerKey(host), st.Ledgers[host].Reserve(day, s.Cost())); err != nil {
 				return err
 			}
 		}
@@ -178,7 +178,7 @@ func storedState(tx *store.Tx, t schedule.Task) (st schedule.State, err error) {
 	st.Ledgers = map[string]schedule.Ledger{}
 	for _, host := range []string{t.From, t.To} {
 		var l schedule.Ledger
-		if _, _, err := tx.Get(store.UsedKey(host), &l); err != nil {
+		if _, _, err := tx.Get(store.LedgerKey(host), &l); err != nil {
 			return st, err
 		}
 		st.Ledgers[host] = l

@@ -13,12 +13,12 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/internal/pki"
-	"headgate/probe"
-	"headgate/probe/schedule"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.
@@ -40,10 +40,10 @@ type prober struct {
 	started map[step]store.ProbeRun
 }
 
-// step is one step of a measurement, which each controller tries once.
+// step is one step of a measurement, which each controller starts once.
 type step struct{ id, what string }
 
-const findClient, letServe, haveMeasure = "find client", "start server", "measure"
+const findClientStep, startServerStep, measureStep = "find client", "start server", "measure"
 
 func newProber(h *hub, a *pki.Authority) *prober {
 	return &prober{hub: h, wake: make(chan struct{}, 1), started: map[step]store.ProbeRun{}, key: func(id string) ([]byte, error) {
@@ -76,15 +76,15 @@ func (p *prober) advance(ctx context.Context, r store.ProbeRun) {
 	from, to := p.hub.link(r.From), p.hub.link(r.To)
 	switch {
 	case r.Client == "" && from != nil:
-		p.tryOnce(step{r.ID, findClient}, r, func() { p.storeClientAddress(ctx, r, from) })
+		p.startOnce(step{r.ID, findClientStep}, r, func() { p.storeClientAddress(ctx, r, from) })
 	case r.Client != "" && r.Server == "" && to != nil:
-		p.tryOnce(step{r.ID, letServe}, r, func() { p.startServer(ctx, r, to) })
+		p.startOnce(step{r.ID, startServerStep}, r, func() { p.startServer(ctx, r, to) })
 	case r.Server != "" && from != nil:
-		p.tryOnce(step{r.ID, haveMeasure}, r, func() { p.startMeasurement(ctx, r, from) })
+		p.startOnce(step{r.ID, measureStep}, r, func() { p.startMeasurement(ctx, r, from) })
 	}
 }
 
-func (p *prober) tryOnce(s step, r store.ProbeRun, do func()) {
+func (p *prober) startOnce(s step, r store.ProbeRun, do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, begun := p.started[s]; !begun {
@@ -102,8 +102,8 @@ func (p *prober) forgetEnded(runs map[string]store.ProbeRun) {
 			continue
 		}
 		delete(p.started, s)
-		if l := p.hub.link(r.To); s.what == letServe && l != nil {
-			l.trySend(&agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{Id: r.ID}}})
+		if l := p.hub.link(r.To); s.what == startServerStep && l != nil {
+			l.trySend(agents.To(&agents.ProbeServe{Id: r.ID}))
 		}
 	}
 }
@@ -140,9 +140,8 @@ func (p *prober) startServer(ctx context.Context, r store.ProbeRun, l *link) {
 		p.end(ctx, r, failedOutcome(err))
 		return
 	}
-	m, err := l.request(ctx, serveTimeout, servingTopic(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{
-		Id: r.ID, Key: key, Address: at.String(), Client: r.Client, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)}}})
-	a := m.GetServing()
+	a, err := query[*agents.ProbeServing](ctx, l, serveTimeout, &agents.ProbeServe{
+		Id: r.ID, Key: key, Address: at.String(), Client: r.Client, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)})
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
@@ -157,20 +156,21 @@ func (p *prober) startServer(ctx context.Context, r store.ProbeRun, l *link) {
 	})
 }
 
-// errAlreadyStarted means that the agent was asked to measure before.
-var errAlreadyStarted = errors.New("the agent disconnected during the measurement")
+// errAgentDisconnected means that the agent was asked to measure before, and that the stream of that request has
+// ended.
+var errAgentDisconnected = errors.New("the agent disconnected during the measurement")
 
 // startMeasurement asks the agent to measure, once. If the agent was asked before, the earlier attempt
 // ended with the stream of that request.
 func (p *prober) startMeasurement(ctx context.Context, r store.ProbeRun, l *link) {
 	err := p.updateRun(ctx, r, func(now *store.ProbeRun) error {
 		if now.Started {
-			return errAlreadyStarted
+			return errAgentDisconnected
 		}
 		now.Started = true
 		return nil
 	})
-	if errors.Is(err, errAlreadyStarted) {
+	if errors.Is(err, errAgentDisconnected) {
 		p.end(ctx, r, unansweredOutcome(r, err))
 	}
 	var key []byte
@@ -181,14 +181,14 @@ func (p *prober) startMeasurement(ctx context.Context, r store.ProbeRun, l *link
 		return // the leader ends the measurement at its timeout
 	}
 	longest := (&schedule.Schedule{Time: r.Time}).MaxDuration()
-	m, err := l.request(ctx, longest, measuredTopic(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{
-		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)}}})
+	a, err := query[*agents.ProbeAnswer](ctx, l, longest, &agents.ProbeQuery{
+		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)})
 	switch {
 	case ctx.Err() != nil: // the controller of the agent's next stream ends the measurement
 	case err != nil:
 		p.end(ctx, r, unansweredOutcome(r, err))
 	default:
-		p.end(ctx, r, reportedOutcome(r, m.GetProbe()))
+		p.end(ctx, r, reportedOutcome(r, a))
 	}
 }
 
@@ -207,7 +207,7 @@ func (p *prober) updateRun(ctx context.Context, r store.ProbeRun, change func(*s
 		}
 		return tx.Put(key, now)
 	})
-	if err != nil && !errors.Is(err, errEnded) && !errors.Is(err, errAlreadyStarted) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, errEnded) && !errors.Is(err, errAgentDisconnected) && ctx.Err() == nil {
 		slog.Warn("cannot update measurement", "from", r.From, "to", r.To, "error", err)
 	}
 	return err
@@ -219,46 +219,4 @@ var errEnded = errors.New("the measurement has ended")
 // endOf converts an agent's description of its end of a path.
 func endOf(e *agents.ProbeEnd) store.ProbeEnd {
 	return store.ProbeEnd{Devices: e.GetDevices(), Out: unit.Rate(e.GetOutBps()), In: unit.Rate(e.GetInBps())}
-}
-
-// measuredTopic and serving are the topics under which hear delivers an agent's answers.
-func measuredTopic(id string) string { return "measured " + id }
-func servingTopic(id string) string  { return "serving " + id }
-
-// deliver passes an agent's message on a topic to the goroutine that waits for it in have.
-func (l *link) deliver(about string, m *agents.FromAgent) {
-	select {
-	case l.waiters[about] <- m: // a nil channel, if no goroutine waits, is never ready
-	default:
-	}
-}
-
-// request sends a message to an agent, and waits for the agent's message on a topic.
-func (l *link) request(ctx context.Context, patience time.Duration, about string, m *agents.ToAgent) (*agents.FromAgent, error) {
-	heard := make(chan *agents.FromAgent, 1)
-	l.mu.Lock()
-	l.waiters[about] = heard
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.waiters, about)
-		l.mu.Unlock()
-	}()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	out := l.out
-	for {
-		select {
-		case out <- m:
-			out = nil // the message is sent once
-		case a := <-heard:
-			return a, nil
-		case <-l.closed:
-			return nil, fmt.Errorf("the agent of %s disconnected", l.host)
-		case <-late.C:
-			return nil, fmt.Errorf("the agent of %s did not answer in time", l.host)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }

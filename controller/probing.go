@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"headgate/probe/schedule"
-	"headgate/store"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
 )
 
 // probing is the store's state of scheduled measurements.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/internal/pki"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // Unauthenticated clients cannot overload the service: the size and the time of bodies are limited,

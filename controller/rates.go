@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/group"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // watchTimeout is how long an agent keeps the short report interval after the last request for rates.
@@ -23,7 +23,7 @@ func (l *link) watch(now time.Time) {
 	again := now.Sub(l.lastWatched) < watchTimeout
 	l.lastWatched = now
 	if again && !l.fastReports {
-		l.fastReports = l.trySend(&agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{Closely: true}}})
+		l.fastReports = l.trySend(agents.To(&agents.Watch{Closely: true}))
 	}
 }
 
@@ -31,7 +31,7 @@ func (l *link) watch(now time.Time) {
 // each report.
 func (l *link) unwatch(now time.Time) {
 	if l.fastReports && now.Sub(l.lastWatched) > watchTimeout {
-		l.fastReports = !l.trySend(&agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{}}})
+		l.fastReports = !l.trySend(agents.To(&agents.Watch{}))
 	}
 }
 
@@ -91,7 +91,7 @@ func (l *link) report(r *agents.Report) {
 		}
 		now := reading{
 			at: time.Duration(r.AtNs), bytes: d.Bytes, backlog: d.BacklogBytes, drops: d.Drops, marks: d.Marks, delay: d.QueueDelayNs,
-			queued: d.QueuedNs, queuedBytes: d.QueuedBytes, readAt: asCounters(d.ReadAtNs), directions: d.Directions,
+			queued: d.QueuedNs, queuedBytes: d.QueuedBytes, readAt: asUint64(d.ReadAtNs), directions: d.Directions,
 		}
 		if now.at > t.current.at { // otherwise the report repeats the counters of the previous one
 			t.previous = t.current
@@ -109,7 +109,7 @@ func (l *link) report(r *agents.Report) {
 // withGroups returns a table for changed groups: existing groups keep their counters, new ones start at 0.
 func (t *table) withGroups(names []string, guarantee []uint64) *table {
 	out := &table{names: names, guarantee: guarantee}
-	out.link()
+	out.linkParents()
 	if t == nil {
 		return out
 	}
@@ -139,8 +139,8 @@ func (t *table) withGroups(names []string, guarantee []uint64) *table {
 	return out
 }
 
-// link sets the parents and leaves of the groups.
-func (t *table) link() {
+// linkParents sets the parents and leaves of the groups.
+func (t *table) linkParents() {
 	at := map[string]int{}
 	t.parents, t.leaves = make([]int, len(t.names)), make([]bool, len(t.names))
 	for n, name := range t.names {
@@ -235,8 +235,8 @@ func (t *table) updateRisk() {
 // atRisk reports whether group n has a backlog and gets less than its guarantee.
 func (t *table) atRisk(n int) bool { return n < len(t.risk) && t.risk[n] }
 
-// asCounters converts timestamps to the type of counters.
-func asCounters(all []int64) []uint64 {
+// asUint64 converts timestamps to the type of counters.
+func asUint64(all []int64) []uint64 {
 	out := make([]uint64, len(all))
 	for i, v := range all {
 		out[i] = uint64(v)

@@ -3,8 +3,8 @@ package controller
 import (
 	"testing"
 
-	"headgate/api/agents"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/unit"
 )
 
 // A rate is computed between two counter readings: a report without a new reading changes nothing, and

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/controller"
-	"headgate/metrics"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // field simulates hosts whose agents run scheduled measurements, and checks which of them overlap.
@@ -78,7 +78,7 @@ func (f *field) connect(s *service, host string) (stop func()) {
 	l.Facts = func() *agents.Facts { return &agents.Facts{} }
 	l.Report = func() *agents.Report { return nil }
 	end := &agents.ProbeEnd{Devices: []string{"eth0"}}
-	l.Serve = func(_ context.Context, q *agents.ProbeServe) *agents.ProbeServing {
+	serve := func(_ context.Context, q *agents.ProbeServe, answer func(*agents.ProbeServing)) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if len(q.Key) == 0 {
@@ -86,9 +86,10 @@ func (f *field) connect(s *service, host string) (stop func()) {
 		}
 		f.begin(host, q.Id)
 		f.keys[q.Id] = hex.EncodeToString(q.Key)
-		return &agents.ProbeServing{Id: q.Id, Port: 5000, End: end}
+		answer(&agents.ProbeServing{Id: q.Id, Port: 5000, End: end})
+		return nil
 	}
-	l.Probe = func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
+	probe := func(ctx context.Context, q *agents.ProbeQuery, answer func(*agents.ProbeAnswer)) error {
 		f.mu.Lock()
 		f.begin(host, q.Id)
 		f.asked++
@@ -105,8 +106,10 @@ func (f *field) connect(s *service, host string) (stop func()) {
 		f.mu.Lock()
 		f.outdated(q.Id)
 		f.mu.Unlock()
-		said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(found), SentBytes: 1_100_000, End: end})
+		answer(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(found), SentBytes: 1_100_000, End: end})
+		return nil
 	}
+	l.Handlers = []remote.Handler{remote.Answer(serve), remote.Answer(probe)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()

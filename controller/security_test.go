@@ -7,8 +7,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"headgate/api"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // Every operation of the specification, without a token, with an unknown token, with each role and as

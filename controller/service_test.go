@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
-	"headgate/controller"
-	"headgate/internal/pki"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func startOn(t testing.TB, s *store.Store, config controller.Config, before func
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := api.NewSecret()
+	secret := server.NewSecret()
 	if _, _, err := controller.EnsureOperatorToken(t.Context(), s, secret); err != nil {
 		t.Fatal(err)
 	}

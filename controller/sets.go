@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
 )
 
 // formerKeys renames the keys that agents of earlier versions send.
@@ -19,7 +19,7 @@ var formerKeys = strings.NewReplacer(`"waiting":`, `"cgroup_missing":`, `"troubl
 // setsTimeout is how long an agent may take to answer a request for the state of its connection sets.
 const setsTimeout = 3 * time.Second
 
-// Sets implements api.Agents.
+// Sets implements server.Agents.
 func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateList, err error) {
 	out.Items = []api.CollectiveState{}
 	l := v.hub.link(host)
@@ -29,13 +29,10 @@ func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateLis
 	if !l.hello.Sets {
 		return out, fmt.Errorf("agent version %s does not support connection sets: upgrade the agent", l.hello.Version)
 	}
-	answer, err := l.query(ctx, setsTimeout, func(id uint64) *agents.ToAgent {
-		return &agents.ToAgent{Message: &agents.ToAgent_Sets{Sets: &agents.SetsQuestion{Id: id}}}
-	})
-	a := answer.GetSets()
+	a, err := query[*agents.SetsAnswer](ctx, l, setsTimeout, &agents.SetsQuery{})
 	switch {
 	case err != nil:
-		return out, errors.New("the agent did not answer in time")
+		return out, err
 	case a.GetError() != "":
 		return out, errors.New(a.GetError())
 	}

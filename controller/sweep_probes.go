@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe/schedule"
-	"headgate/store"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
 )
 
 // resultRetention is how long a result is kept without a newer one. The value is chosen for Headgate.
@@ -16,7 +16,7 @@ const resultRetention = 90 * 24 * time.Hour
 // sweepProbes deletes results that are old or of removed hosts, and outdated state of the schedule.
 // Above twice totalResults it also deletes results of tasks that are no longer scheduled.
 func (c *Controller) sweepProbes(ctx context.Context, t store.Term, now time.Time) error {
-	if !c.cache.current() {
+	if !c.cache.isCurrent() {
 		return nil // the list of hosts may be outdated
 	}
 	tasks, there := c.cache.scheduledTasks()

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // task is work that only the leader does. Each task runs in a goroutine of its own, from the start of the

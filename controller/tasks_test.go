@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // A periodic task runs at once and at each interval, also after an error, until the term ends.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // A tenant without groups is deleted, however many tokens and interfaces others have.

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
-	"headgate/internal/wholefile"
-	"headgate/store"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/wholefile"
+	"headgate.dev/headgate/store"
 )
 
-// EnsureOperatorToken creates an operator token if none is valid, with its secret in a new file. The secret is written to
-// disk before its hash is written to the store, so that a crash in between cannot lose it; the next start
+// EnsureOperatorTokenFile creates an operator token if none is valid, with its secret in a new file. The secret is
+// written to disk before its hash is written to the store, so that a crash in between cannot lose it; the next start
 // continues from either step. made reports whether the caller has to announce the token: it is false if a token
 // is valid, if another controller creates one, and if the store is full, which is logged.
-func FirstToken(ctx context.Context, s *store.Store, file string) (t store.Token, made bool, err error) {
+func EnsureOperatorTokenFile(ctx context.Context, s *store.Store, file string) (t store.Token, made bool, err error) {
 	fresh := file + ".new"
 	secret, err := pendingToken(ctx, s, fresh)
 	if err != nil || secret == "" {
@@ -48,7 +48,7 @@ func pendingToken(ctx context.Context, s *store.Store, file string) (secret stri
 	if there, err := hasOperatorToken(ctx, s); err != nil || there {
 		return "", err
 	}
-	secret = api.NewSecret()
+	secret = server.NewSecret()
 	return secret, wholefile.Write(file, []byte(secret+"\n"), 0o600)
 }
 
@@ -74,11 +74,11 @@ func hasOperator(tokens []store.Doc) (bool, error) {
 	return false, nil
 }
 
-// EnsureOperatorToken creates an operator token from a secret (api.NewSecret) that the caller has stored
+// EnsureOperatorToken creates an operator token from a secret (server.NewSecret) that the caller has stored
 // already, unless another valid operator token exists. made reports whether the token of this secret
 // is valid, also if an earlier call created it.
 func EnsureOperatorToken(ctx context.Context, s *store.Store, secret string) (t store.Token, made bool, err error) {
-	key, fresh := api.FirstToken(secret)
+	key, fresh := server.FirstToken(secret)
 	_, err = s.Do(ctx, store.Prefix(store.Tokens), func(tx *store.Tx) error {
 		_, there, err := tx.Get(key, &t)
 		if made = err == nil && there && time.Now().Before(t.Expires); made || err != nil {

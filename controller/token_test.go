@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
-	"headgate/controller"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // tokens returns the tokens in the store.
@@ -40,7 +40,7 @@ func TestFirstToken(t *testing.T) {
 	var last store.Token
 	var made bool
 	first := func() (err error) {
-		last, made, err = controller.FirstToken(t.Context(), s, file)
+		last, made, err = controller.EnsureOperatorTokenFile(t.Context(), s, file)
 		return err
 	}
 	readFile := func(name string) string {
@@ -83,7 +83,7 @@ func TestFirstToken(t *testing.T) {
 	os.Remove(file + ".new")
 
 	// A crash before the token was valid, after, and while its file was written.
-	secret := api.NewSecret()
+	secret := server.NewSecret()
 	for what, before := range map[string]func(){
 		"before": func() {},
 		"after":  func() { controller.EnsureOperatorToken(t.Context(), s, secret) },

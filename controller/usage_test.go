@@ -6,16 +6,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/agent/record"
-	"headgate/agent/remote"
-	"headgate/api"
-	"headgate/api/agents"
-	top "headgate/cli/view"
-	"headgate/group"
-	"headgate/metrics"
-	"headgate/shaper"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/agent/record"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
+	top "headgate.dev/headgate/cli/view"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // One trace of counters gives the same usage everywhere, to the bit: in package usage, in "headgate top", in the

@@ -9,17 +9,18 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api"
-	"headgate/api/agents"
-	"headgate/group"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
-// view implements api.Agents: agents' reports in the API's types.
+// view implements server.Agents: agents' reports in the API's types.
 type view struct{ hub *hub }
 
-// State implements api.Agents, as do all methods of view.
+// State implements server.Agents, as do all methods of view.
 func (v view) State(host string) (out api.HostState, connected bool) {
 	l := v.hub.link(host)
 	if l == nil {
@@ -153,7 +154,7 @@ func bps(u usage.Usage, bytes uint64) int64 { return int64(u.Rate(bytes)) }
 
 // Loads does not mark the host as watched, so its agent keeps the normal report interval; only
 // requests for the rates of one host shorten it.
-func (v view) Loads(host string, sees func(dev, direction, path string) bool) (all []api.Load, risks []api.GroupAtRisk, troubles int, connected bool) {
+func (v view) Loads(host string, sees func(dev, direction, path string) bool) (all []server.Load, risks []api.GroupAtRisk, problems int, connected bool) {
 	l := v.hub.link(host)
 	if l == nil {
 		return nil, nil, 0, false
@@ -164,7 +165,7 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 	for _, dev := range slices.Sorted(maps.Keys(l.tables)) {
 		t := l.tables[dev]
 		for _, direction := range []string{"out", "in"} {
-			load := api.Load{Dev: dev, Direction: direction, Altnames: names[dev], Limit: v.hub.cache.limit(host, dev, names, direction)}
+			load := server.Load{Dev: dev, Direction: direction, Altnames: names[dev], Limit: v.hub.cache.limit(host, dev, names, direction)}
 			for _, d := range t.current.directions {
 				if d.Name == direction {
 					load.Control = d.ControlBytes
@@ -178,7 +179,7 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 				load.Groups++
 				if t.atRisk(n) {
 					load.AtRisk++
-					if len(risks) < api.MaxRisks {
+					if len(risks) < server.MaxRisks {
 						risks = append(risks, api.GroupAtRisk{Host: host, Dev: dev, Direction: direction, Group: path,
 							GuaranteedBps: int64(t.guarantee[n]), DeliveredBps: int64(t.rate(n))})
 					}

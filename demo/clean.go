@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/demo/scenario"
-	"headgate/lab"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/lab"
 )
 
 const (

@@ -10,12 +10,12 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"headgate/cli/view"
-	"headgate/config"
-	"headgate/demo/scenario"
-	"headgate/group"
-	"headgate/internal/golden"
-	"headgate/shaper"
+	"headgate.dev/headgate/cli/view"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/shaper"
 )
 
 // TestShowCommand: a shown command fits a terminal, and is valid in a shell.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/demo/scenario"
-	"headgate/group"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 func verdictOf(received, guarantee, demand, share, tolerance float64) Verdict {

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"headgate/config"
-	"headgate/demo/scenario"
-	"headgate/internal/sleep"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/sleep"
 )
 
 // loopback is the loopback address at which this machine alone reaches a demo's controller, which

@@ -4,8 +4,8 @@ import (
 	"io"
 	"log/slog"
 
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // Options are what a demo needs of the program.

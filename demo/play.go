@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
-	"headgate/demo/scenario"
-	"headgate/internal/awake"
-	"headgate/internal/sleep"
-	"headgate/lab"
-	"headgate/lab/meter"
-	"headgate/lab/traffic"
-	"headgate/shaper"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/internal/sleep"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/meter"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
 )
 
 // play is a running scenario.

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/internal/sleep"
-	"headgate/internal/text"
-	"headgate/lab"
+	"headgate.dev/headgate/internal/sleep"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/lab"
 )
 
 // process is a process of the service that runs in a node.

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"headgate/demo/scenario"
-	"headgate/internal/text"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // Write prints the result as text in 80 columns: a table for each phase, the usage

@@ -3,7 +3,7 @@ package demo
 import (
 	"encoding/json"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Result is the result of a demo.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/demo/scenario"
-	"headgate/group"
-	"headgate/lab/meter"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/meter"
 )
 
 // A group has its guarantee again when its rate is at least backPart of the guarantee,

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"headgate/demo/scenario"
-	"headgate/internal/sleep"
-	"headgate/lab"
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/sleep"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // Access has the address of a demo's service, and the tokens to log in.

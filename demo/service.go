@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"headgate/config"
-	"headgate/demo/scenario"
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // service starts the controller and the hosts' agents, creates the tenants, and configures the

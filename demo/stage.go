@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"headgate/cli/view"
-	"headgate/demo/scenario"
-	"headgate/internal/text"
-	"headgate/shaper"
+	"headgate.dev/headgate/cli/view"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/shaper"
 )
 
 // stage is the output of the demo.

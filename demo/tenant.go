@@ -11,11 +11,11 @@ import (
 	"net/url"
 	"time"
 
-	"headgate/demo/scenario"
-	"headgate/internal/pki"
-	"headgate/internal/text"
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // client is an API client of the service, with a token and the certificate pin.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/demo/scenario"
-	"headgate/internal/sleep"
+	"headgate.dev/headgate/demo/scenario"
+	"headgate.dev/headgate/internal/sleep"
 )
 
 // recorded is the delay after the end of the traffic until its last second is in the usage record:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/attach"
 )
 
 // Checks for traffic that bypasses the kernel's network stack, and so all qdiscs and groups.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"syscall"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // State is the result of a check.

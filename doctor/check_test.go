@@ -12,7 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func TestConclude(t *testing.T) {

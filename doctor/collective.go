@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/collective/sockops"
-	"headgate/internal/bpfobj"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/bpfobj"
 )
 
 // connections tries the collective control: it attaches to an empty set, and then adopts an open

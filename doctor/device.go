@@ -8,10 +8,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/netdev"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/unit"
 )
 
 // typicalThroughput is the throughput of one queue with one lock on two virtual CPUs, in packets

@@ -4,7 +4,7 @@ import (
 	"io"
 	"log/slog"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // Options select the checks.

@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
-	"headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/bpfobj"
 )
 
 const bpfMount = "/sys/fs/bpf"

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Foreign lists the foreign traffic control on a device without groups: the engine's errors for what

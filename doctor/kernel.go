@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/nl"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // The oldest kernel that the eBPF programs and netlink requests support.

@@ -15,11 +15,11 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
-	"headgate/cli"
-	"headgate/collective/sockops"
-	"headgate/doctor"
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/cli"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // programEnv is an environment variable that makes the test binary run as headgate.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Ceiling is the throughput of this machine through a pair of devices in direction "out",

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/bpfobj"
-	"headgate/internal/thread"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/thread"
 )
 
 // runDir is the directory of the lock files of Headgate's processes.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 func environment() []Check {

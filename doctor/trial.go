@@ -6,9 +6,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // The devices of the trial, in the doctor's network namespace.

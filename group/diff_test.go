@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func TestDiff(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of the clients of a group with Each.
@@ -150,11 +150,11 @@ func (n Node) GuaranteedClients() (clients int, all bool) {
 // SameClients reports whether both trees have the same Each and the same maximum number of
 // clients in the same nodes, regardless of rates.
 func (t Tree) SameClients(o Tree) bool {
-	return maps.Equal(t.distinct(), o.distinct())
+	return maps.Equal(t.clientsByPath(), o.clientsByPath())
 }
 
-// distinct returns Each and the maximum number of clients of each node with clients, by node path.
-func (t Tree) distinct() map[string]Clients {
+// clientsByPath returns Each and the maximum number of clients of each node with clients, by node path.
+func (t Tree) clientsByPath() map[string]Clients {
 	out := map[string]Clients{}
 	for _, n := range t.Nodes {
 		if !n.Clients.IsZero() {

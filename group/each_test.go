@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func TestParseEach(t *testing.T) {

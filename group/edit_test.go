@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func nested() *Direction {

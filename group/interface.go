@@ -3,13 +3,13 @@ package group
 import (
 	"strings"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Interface is the configuration of one network device: limits and groups per direction.
 type Interface struct {
 	// Dev is a device name, or a pattern in the sense of path.Match ("veth*"). A pattern also
-	// matches devices that appear later: see Takes.
+	// matches devices that appear later: see MatchesDevice.
 	Dev         string      `json:"dev"`
 	Perspective Perspective `json:"perspective,omitempty"`
 	Engine      Engine      `json:"engine,omitempty"`

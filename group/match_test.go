@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func TestMatches(t *testing.T) {

@@ -85,14 +85,14 @@ var (
 	broadcast    = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 )
 
-// maxMessage is the maximum length of a control message without lower-layer headers
+// maxControlMessage is the maximum length of a control message without lower-layer headers
 // (MOST_MESSAGE in bpf/control.h).
-const maxMessage = 576
+const maxControlMessage = 576
 
 // lengthIn reports whether the packet's length is possible for a control message: at least least
-// bytes, and at most maxMessage bytes after headers bytes of headers.
+// bytes, and at most maxControlMessage bytes after headers bytes of headers.
 func (p Packet) lengthIn(least, headers uint16) bool {
-	return p.Length == 0 || p.Length >= least && p.Length <= headers+maxMessage
+	return p.Length == 0 || p.Length >= least && p.Length <= headers+maxControlMessage
 }
 
 func (p Packet) ttlIs(n uint8) bool { return p.TTL == 0 || p.TTL == n }

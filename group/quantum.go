@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // QuantumOptions are the options of the engine Quantum, for both directions. The zero value is

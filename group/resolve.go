@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of the model. An HTB class ID has 16 bits. The other limits are far above any

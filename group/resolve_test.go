@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func share(percent uint32) Amount { return Amount{Share: unit.Share(percent * 10_000)} }

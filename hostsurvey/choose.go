@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/internal/netdev"
+	"headgate.dev/headgate/internal/netdev"
 )
 
 // ownIFB matches the names of the IFB devices that Headgate creates for ingress.

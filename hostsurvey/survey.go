@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/doctor"
-	"headgate/internal/netdev"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Decision is how a device appears in the configuration.

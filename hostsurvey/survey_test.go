@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/config"
-	"headgate/doctor"
-	"headgate/group"
-	"headgate/internal/golden"
-	"headgate/internal/netdev"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/unit"
 )
 
 // machineForTest has one device of each kind, and eth0 with the default route.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/doctor"
-	"headgate/probe/tune"
-	"headgate/unit"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/unit"
 )
 
 // Margins below the link's capacity, chosen by Headgate (docs/configuration.md, "Limits").

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Addresses follow from the position of a link in the list, so that they can be read from the file:

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // choice is a link and its later states, on a kernel with and without netem.

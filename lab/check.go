@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // The limits of accepted values.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // reachProblems finds flows whose packets cannot reach their destination, or that this kernel cannot

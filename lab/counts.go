@@ -6,7 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // latePart is the fraction of an emulated link's writes that may be late by more than its LateBound;

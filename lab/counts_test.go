@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // Lateness before a run does not count against it, and does not hide lateness within it.

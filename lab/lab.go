@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/lab/traffic"
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // Lab is a network that exists.

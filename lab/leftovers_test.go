@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/unit"
 )
 
 // TestMain is also the program that the tests kill: it has a lab with a delay link, a limited link and

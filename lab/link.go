@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // mtu is the MTU of every link.

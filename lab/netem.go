@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/ethtool"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/ethtool"
+	"headgate.dev/headgate/unit"
 )
 
 // netemOptions are the effects of the kernel's netem on the frames that a device sends. They apply to

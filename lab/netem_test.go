@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // Options that netem would accept, but not implement, are rejected before anything is created.

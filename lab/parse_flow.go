@@ -8,8 +8,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {

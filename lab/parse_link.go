@@ -9,8 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 func (d *document) link(key string, n ast.Node) (l LinkSpec) {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 const example = `kind: Lab

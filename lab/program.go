@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // Program is a command that runs in a node while the lab runs: from the start, before the flows

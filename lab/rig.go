@@ -3,8 +3,8 @@ package lab
 import (
 	"time"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // RigOptions describe the network of the benchmarks:

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"headgate/internal/awake"
-	"headgate/lab/traffic"
-	"headgate/lab/wire"
+	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // RunOptions are the options of a run.

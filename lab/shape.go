@@ -8,8 +8,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/ethtool"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/ethtool"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of a limited path, chosen by this project.

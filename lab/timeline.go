@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // Event is a change during a run: a link changes, or a flow or a program starts or stops. One of Link,

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // Topology describes a network, and what happens in it during a run.

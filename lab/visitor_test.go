@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 const visitEnv = "LAB_TO_VISIT"

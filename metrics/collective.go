@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 // NewCollective returns the collector of the connection sets of "headgate collective run".

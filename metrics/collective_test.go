@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 // The metrics have the states of the connection sets. Of two connections with the same endpoints in two

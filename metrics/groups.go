@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // maxGroups is the maximum number of groups that are exported, chosen by this project: a scrape of 16,000

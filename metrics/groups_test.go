@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // Each group of each direction is exported up to the maximum, and the number of the other groups.

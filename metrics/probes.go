@@ -6,9 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/unit"
 )
 
 // MaxProbes is the maximum number of results that are exported, chosen by this project: 2,000 results make a

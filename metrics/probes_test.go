@@ -8,10 +8,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // Estimates are exported with the ends of their intervals, a lower bound as the lower end, and unknown estimates

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/internal/golden"
+	"headgate.dev/headgate/internal/golden"
 )
 
 // metric is the description of a metric.

@@ -20,9 +20,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/cgroup2"
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // machine is a test machine in namespaces of the test's machine. It has the same files in an overlay whose

@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/group"
-	"headgate/internal/flock"
-	"headgate/internal/netns"
-	"headgate/internal/wholefile"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/flock"
+	"headgate.dev/headgate/internal/netns"
+	"headgate.dev/headgate/internal/wholefile"
+	"headgate.dev/headgate/shaper"
 )
 
 // Change is a change that is pending until it is confirmed.

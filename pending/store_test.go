@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 func newStore(t *testing.T) *Store {

@@ -17,7 +17,9 @@
 //
 // # Source
 //
-// "Bandwidth Estimation for Virtual Networks" (the estimation seed), chapters 2 to 5. A
-// type named Seed implements a method of that text unchanged, and its test repeats the
-// figures of the text. The type named Ours next to it is Headgate's method.
+// "Bandwidth Estimation for Virtual Networks" (the estimation seed), chapters 2 to 5. In the
+// packages capacity, tokenrate, compare and limiter, one type implements a method of that
+// text unchanged: capacity.NarrowLink, tokenrate.NarrowTokenRate, compare.PathComp and
+// limiter.Seed. Its test repeats the figures of the text. The type next to it is Headgate's
+// method.
 package probe

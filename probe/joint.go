@@ -3,7 +3,7 @@ package probe
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Joint is a set of trains that several senders send to one receiver at about the same

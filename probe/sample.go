@@ -3,7 +3,7 @@ package probe
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Overhead is the number of bytes that layer 2 adds to an IP packet: the Ethernet header,

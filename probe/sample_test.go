@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Of 5 packets one is lost, one is late and one is duplicated. Only adjacent packets in

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"time"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // Plan is the desired state of one device, validated and resolved.

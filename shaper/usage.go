@@ -3,8 +3,8 @@ package shaper
 import (
 	"time"
 
-	"headgate/group"
-	"headgate/usage"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/usage"
 )
 
 // Usage returns the counters of the device's directions for package usage.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Claim is one node of a tree of claims: a group, a tenant, a reservation.

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // An interface has at most 4,000 leaf groups. The target is less than 1 ms, so that a change of

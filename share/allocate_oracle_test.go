@@ -3,7 +3,7 @@ package share
 import (
 	"math/big"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // The oracle for Allocate uses exact fractions, walks the tree by searching all claims for

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 
 	"pgregory.net/rapid"
 )

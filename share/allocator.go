@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // roundingSlack, in units of 2^-64 bit/s, exceeds the total rounding error of all divisions of one call

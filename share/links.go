@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // AllocateLinks divides the capacities of links among claims. A top-level claim crosses the

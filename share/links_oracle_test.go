@@ -3,7 +3,7 @@ package share
 import (
 	"math/big"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // The oracle for AllocateLinks, for claims without children, uses exact fractions: all claims

@@ -1,13 +1,12 @@
 package share
 
 import (
-	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 
 	"pgregory.net/rapid"
 )
@@ -115,18 +114,6 @@ func TestAllocateIsOneLink(t *testing.T) {
 			}
 		}
 	})
-}
-
-func ExampleAllocateLinks() {
-	// A long path over two links, and one claim on each link. The claim on the long path is
-	// guaranteed 20 Mbit/s.
-	const mbit = unit.Mbit
-	links := []unit.Rate{100 * mbit, 60 * mbit}
-	claim := func(guarantee unit.Rate, links ...int) Claim {
-		return Claim{Parent: -1, Guarantee: guarantee, Ceiling: unit.MaxRate, Weight: 1, Demand: unit.MaxRate, Links: links}
-	}
-	fmt.Println(AllocateLinks(links, Proportional, []Claim{claim(20*mbit, 0, 1), claim(0, 0), claim(0, 1)}))
-	// Output: [40Mbit 60Mbit 20Mbit]
 }
 
 // TestAllocateLinksAtOneLevel: claims over links that are full at the same level, with rounded

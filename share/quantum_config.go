@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants from the paper.

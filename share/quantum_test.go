@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // seedConfig returns the configuration of chapter V: 100,000 bytes/s, groups of 10 to 40 %.

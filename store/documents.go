@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Interface is the complete desired state of one interface of a host.

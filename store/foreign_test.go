@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // foreign runs an external etcd: with etcd's default limits, without TLS, on loopback.

@@ -13,10 +13,10 @@ import (
 )
 
 // leaseTTL is the lease's lifetime: another controller becomes the leader at least this long after the
-// last renewal of a disconnected leader. The disconnected leader stops earlier, unsure after its last
+// last renewal of a disconnected leader. The disconnected leader stops earlier, validFor after its last
 // renewal. renewInterval is the renewal interval. etcd's own session checks only every half second whether
 // the lease has expired, and then two controllers led for up to a second.
-const leaseTTL, sureFor, renewInterval = 3 * time.Second, 2 * time.Second, 400 * time.Millisecond
+const leaseTTL, validFor, renewInterval = 3 * time.Second, 2 * time.Second, 400 * time.Millisecond
 
 // Term is one controller's time as the leader.
 type Term struct {
@@ -29,7 +29,7 @@ type Term struct {
 
 // Valid reports whether no other controller can be the leader yet. It depends on the clock only, so it
 // is correct also in a process that was suspended and has not yet noticed the loss of its lease.
-func (t Term) Valid() bool { return time.Since(*t.renewed.Load()) < sureFor }
+func (t Term) Valid() bool { return time.Since(*t.renewed.Load()) < validFor }
 
 // Lead campaigns to be the leader, and calls act for each term, until ctx ends. act's ctx ends before
 // another controller can become the leader.
@@ -108,7 +108,8 @@ func (t Term) renew(ctx context.Context, lease clientv3.LeaseID) error {
 	return err
 }
 
-// renewWhileLeading renews the lease until ctx ends, or until the last renewal is so old that the term is not sure.
+// renewWhileLeading renews the lease until ctx ends, or until the last renewal is so old that the
+// term is not valid.
 func (t Term) renewWhileLeading(ctx context.Context, lease clientv3.LeaseID) {
 	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()
@@ -118,8 +119,8 @@ func (t Term) renewWhileLeading(ctx context.Context, lease clientv3.LeaseID) {
 			return
 		case <-tick.C:
 		}
-		one, cancel := context.WithDeadline(ctx, t.renewed.Load().Add(sureFor))
-		_ = t.renew(one, lease) // retried while the term is sure
+		one, cancel := context.WithDeadline(ctx, t.renewed.Load().Add(validFor))
+		_ = t.renew(one, lease) // retried while the term is valid
 		cancel()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// onceTTL is how long a revision of Once is used. Few requests take longer. The value is chosen for
-// Headgate.
+// onceTTL is how long a revision of a ReadOnceContext is used. Few requests take longer. The value is
+// chosen for Headgate.
 const onceTTL = time.Second
 
 type onceKey struct{}
@@ -23,12 +23,12 @@ type quorumRead struct {
 // ReadOnceContext returns a context for requests that read several times. The first read is linearizable, which
 // needs a majority of the etcd members. Later reads are serializable reads of the connected member,
 // if that member has reached the revision of the first one. They return nothing older than the time
-// at which Once was called.
+// at which ReadOnceContext was called.
 func ReadOnceContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, onceKey{}, new(atomic.Pointer[quorumRead]))
 }
 
-// read is a linearizable read, or a cheaper equivalent under Once.
+// read is a linearizable read, or a cheaper equivalent under a ReadOnceContext.
 func (s *Store) read(ctx context.Context, key string, how ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	once, _ := ctx.Value(onceKey{}).(*atomic.Pointer[quorumRead])
 	if once == nil {

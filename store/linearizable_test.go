@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
-// Under Once the first read asks a quorum, and later reads ask only the connected member. They return
-// nothing older than the call of Once, whichever client wrote it.
+// Under a ReadOnceContext the first read asks a quorum, and later reads ask only the connected member. They
+// return nothing older than the call of ReadOnceContext, whichever client wrote it.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	_, runs := three(t, 0)
@@ -67,6 +67,6 @@ func TestOnce(t *testing.T) {
 		t.Errorf("%v after the first read, without a quorum: read %q: %v", took, got, err)
 	}
 	if got, err := get(store.ReadOnceContext(t.Context())); err == nil {
-		t.Errorf("a new Once without a quorum reads %q", got)
+		t.Errorf("a new ReadOnceContext without a quorum reads %q", got)
 	}
 }

@@ -39,7 +39,7 @@ type Space struct {
 	// disarmed.
 	Full bool
 
-	leader bool // the member is the leader of etcd
+	isLeader bool // the member is the leader of etcd
 }
 
 // Writable reports whether there is space for changes. The last eighth of the quota is reserved for the
@@ -63,7 +63,7 @@ func (s *Store) room(ctx context.Context, url string) (Space, error) {
 	if err != nil {
 		return Space{}, readError(err)
 	}
-	r := Space{Size: got.DbSize, InUse: got.DbSizeInUse, Quota: got.DbSizeQuota, leader: got.Leader == got.Header.MemberId}
+	r := Space{Size: got.DbSize, InUse: got.DbSizeInUse, Quota: got.DbSizeQuota, isLeader: got.Leader == got.Header.MemberId}
 	for _, e := range got.Errors {
 		r.Full = r.Full || strings.Contains(e, pb.AlarmType_NOSPACE.String())
 	}
@@ -81,7 +81,7 @@ const maxCompactions = 10
 func (s *Store) Maintain(ctx context.Context) error {
 	for range maxCompactions {
 		own, err := s.Space(ctx)
-		if err != nil || s.external || !own.leader || own.Quota == 0 {
+		if err != nil || s.external || !own.isLeader || own.Quota == 0 {
 			return err
 		}
 		compacted := false

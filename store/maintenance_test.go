@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/etcd"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // small runs a store with a quota of 16 MiB.
@@ -28,8 +28,8 @@ func write(ctx context.Context, s *store.Store, name string) (int64, error) {
 	return s.Do(ctx, key, func(tx *store.Tx) error { return tx.Put(key, large) })
 }
 
-// Tend compacts a store that its history has filled, and the store accepts changes again. An external
-// etcd is left alone. A store with regular Tend calls never becomes full.
+// Maintain compacts a store that its history has filled, and the store accepts changes again. An
+// external etcd is left alone. A store with regular calls of Maintain never becomes full.
 func TestTend(t *testing.T) {
 	t.Parallel()
 	m := small(t)
@@ -61,7 +61,7 @@ func TestTend(t *testing.T) {
 		return r.Full
 	}
 	if err := others.Maintain(t.Context()); err != nil || !full(others) || !full(s) {
-		t.Errorf("Tend acts on an external etcd: %v", err)
+		t.Errorf("Maintain acts on an external etcd: %v", err)
 	}
 	for n := 0; full(s); n++ {
 		if err := s.Maintain(t.Context()); err != nil || n > 10 {
@@ -69,7 +69,7 @@ func TestTend(t *testing.T) {
 		}
 	}
 	if r, err := s.Space(t.Context()); err != nil || !r.Writable() || r.Size > r.Quota/4*3 {
-		t.Errorf("after Tend: %+v, %v", r, err)
+		t.Errorf("after Maintain: %+v, %v", r, err)
 	}
 	if !has(t, s, "kept") || !has(t, s, "a") {
 		t.Error("a current document is missing")
@@ -91,7 +91,7 @@ func TestTend(t *testing.T) {
 	}
 }
 
-// Tend maintains all of three members, from whichever client is connected to the etcd leader.
+// Maintain maintains all of three members, from whichever client is connected to the etcd leader.
 func TestTendThree(t *testing.T) {
 	t.Parallel()
 	members, runs := three(t, 16<<20)
@@ -134,7 +134,7 @@ func TestTendThree(t *testing.T) {
 	}
 }
 
-// Tend deletes the oldest entries of an audit log that takes too much of the quota.
+// Maintain deletes the oldest entries of an audit log that takes too much of the quota.
 func TestTendAudit(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, small(t))

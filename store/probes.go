@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/probe/schedule"
-	"headgate/unit"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/unit"
 )
 
 // ScheduleKey is the key of the probe schedule.
@@ -19,7 +19,7 @@ var ScheduleKey = Key(Probing, "schedule")
 // a host has sent and received, the newest result of each task, and all results of a pair.
 func RunKey(id string) string              { return Key(Probing, "runs", id) }
 func LastKey(t schedule.Task) string       { return Key(Probing, "last", t.From, t.To, t.Measure) }
-func UsedKey(host string) string           { return Key(Probing, "spent", host) }
+func LedgerKey(host string) string         { return Key(Probing, "spent", host) }
 func NewestKey(t schedule.Task) string     { return Key(Newest, t.From, t.To, t.Measure) }
 func ResultsPrefix(t schedule.Task) string { return Prefix(Probes, t.From, t.To) }
 
@@ -80,12 +80,12 @@ type ProbeResult struct {
 	RTT time.Duration `json:"rtt_ns,omitempty"`
 	// Answer is a path.Answer; it is empty before the first successful measurement.
 	Answer json.RawMessage `json:"answer,omitempty"`
-	// FromDevices and ToDevices are the devices that the measurement passed at each end. Own is the lowest
-	// limit that Headgate enforced there.
+	// FromDevices and ToDevices are the devices that the measurement passed at each end. OwnLimit is the
+	// lowest limit that Headgate enforced there.
 	FromDevices []string  `json:"from_devices,omitempty"`
 	ToDevices   []string  `json:"to_devices,omitempty"`
 	OwnLimit    unit.Rate `json:"own_limit,omitempty"`
-	// Attempted is the time of the last attempt. Trouble is why that attempt failed or was incomplete.
+	// Attempted is the time of the last attempt. Error is why that attempt failed or was incomplete.
 	Attempted time.Time `json:"tried"`
 	Error     string    `json:"trouble,omitempty"`
 }

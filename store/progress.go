@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// progressInterval is how often Follow requests the progress of its watch, progressTimeout the timeout of that
-// request. The values are chosen for Headgate.
+// progressInterval is how often WatchComplete requests the progress of its watch, progressTimeout the timeout of
+// that request. The values are chosen for Headgate.
 const progressInterval, progressTimeout = 500 * time.Millisecond, 1500 * time.Millisecond
 
 // WatchComplete watches all documents and also reports that the watch is complete: whole is called about

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
-// Follow keeps reporting that the watch is complete, and stops when the store is disconnected.
+// WatchComplete keeps reporting that the watch is complete, and stops when the store is disconnected.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)

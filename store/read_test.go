@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // All reads more than one etcd message holds in several pages, at one revision.

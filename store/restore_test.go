@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/etcd"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
+	"headgate.dev/headgate/store/storetest"
 )
 
 func put(t *testing.T, s *store.Store, name string) int64 {
@@ -68,7 +68,7 @@ func TestRestore(t *testing.T) {
 	if now := put(t, s, "then"); now <= last {
 		t.Errorf("the revision is %d, want more than %d", now, last)
 	}
-	id, told, err := fresh.PendingRestore()
+	id, done, err := fresh.PendingRestore()
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}
@@ -84,7 +84,7 @@ func TestRestore(t *testing.T) {
 		}
 		epoch = p.Epoch
 	}
-	if err := told(); err != nil {
+	if err := done(); err != nil {
 		t.Fatal(err)
 	}
 	if id, _, err := fresh.PendingRestore(); id != "" || err != nil {

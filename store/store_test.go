@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Counters are a group's counters since its creation.

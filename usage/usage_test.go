@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 var (

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // Origin is the kind of a source, as the agent reports it (agents.Device.Owner) and messages name it.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // documents parses documents, each given as "DEV LIMIT".

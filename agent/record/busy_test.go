@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/usage"
+	"headgate.dev/headgate/usage"
 )
 
 // withTimeout fails the test if do takes longer than 10 s.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/internal/wholefile"
-	"headgate/usage"
+	"headgate.dev/headgate/internal/wholefile"
+	"headgate.dev/headgate/usage"
 )
 
 // Limits of the record.
@@ -38,9 +38,9 @@ const (
 type Record struct {
 	dir string
 
-	mu    sync.Mutex
-	now   current
-	saved time.Time
+	mu     sync.Mutex
+	minute current
+	saved  time.Time
 }
 
 // current is the current minute.
@@ -70,51 +70,51 @@ func Open(dir string) (*Record, error) {
 		return nil, err
 	}
 	r := &Record{dir: dir}
-	text, err := os.ReadFile(r.current())
+	text, err := os.ReadFile(r.currentFile())
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return nil, fmt.Errorf("cannot read usage of the current minute: %w", err)
 	default:
-		err = json.Unmarshal(text, &r.now)
+		err = json.Unmarshal(text, &r.minute)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		aside := r.current() + ".damaged"
-		slog.Warn("cannot read usage of the current minute: counting from 0, damaged file renamed", "path", aside, "error", errors.Join(err, os.Rename(r.current(), aside)))
-		r.now = current{}
+		aside := r.currentFile() + ".damaged"
+		slog.Warn("cannot read usage of the current minute: counting from 0, damaged file renamed", "path", aside, "error", errors.Join(err, os.Rename(r.currentFile(), aside)))
+		r.minute = current{}
 	}
-	if r.now.Read == nil {
-		r.now.Read = map[string]map[string]usage.Counters{}
+	if r.minute.Read == nil {
+		r.minute.Read = map[string]map[string]usage.Counters{}
 	}
-	if r.now.Usage == nil {
-		r.now.Usage = map[string]map[string]usage.Usage{}
+	if r.minute.Usage == nil {
+		r.minute.Usage = map[string]map[string]usage.Usage{}
 	}
-	if r.now.LastRead == nil {
-		r.now.LastRead = map[string]time.Time{}
+	if r.minute.LastRead == nil {
+		r.minute.LastRead = map[string]time.Time{}
 	}
 	return r, nil
 }
 
-func (r *Record) current() string { return filepath.Join(r.dir, "current.json") }
+func (r *Record) currentFile() string { return filepath.Join(r.dir, "current.json") }
 
 // Add records a reading of all devices that have groups.
 func (r *Record) Add(at time.Time, devices map[string][]usage.Direction) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	minute := at.Unix() / 60
-	if r.now.Minute != minute {
+	if r.minute.Minute != minute {
 		if err := r.flushMinute(); err != nil {
 			return err
 		}
-		r.now.Minute, r.now.Usage = minute, map[string]map[string]usage.Usage{}
+		r.minute.Minute, r.minute.Usage = minute, map[string]map[string]usage.Usage{}
 	}
 	for dev, directions := range devices {
-		before, known := r.now.Read[dev]
+		before, known := r.minute.Read[dev]
 		directions = withTime(directions, at)
-		r.now.Read[dev] = counters(directions)
+		r.minute.Read[dev] = counters(directions)
 		last := r.last(dev)
 		took := at.Sub(last)
-		delete(r.now.LastRead, dev)
+		delete(r.minute.LastRead, dev)
 		if !known || took <= 0 {
 			continue
 		}
@@ -124,10 +124,10 @@ func (r *Record) Add(at time.Time, devices map[string][]usage.Direction) error {
 				before[name] = c
 			}
 		}
-		to := r.now.Usage[dev]
+		to := r.minute.Usage[dev]
 		if to == nil {
 			to = map[string]usage.Usage{}
-			r.now.Usage[dev] = to
+			r.minute.Usage[dev] = to
 		}
 		for _, d := range directions {
 			for n, u := range usage.Account(of(before, d.Name), d) {
@@ -141,17 +141,17 @@ func (r *Record) Add(at time.Time, devices map[string][]usage.Direction) error {
 			}
 		}
 	}
-	for dev := range r.now.Read {
+	for dev := range r.minute.Read {
 		if _, there := devices[dev]; there {
 			continue
 		}
 		// The device was removed, or could not be read this time.
-		if r.now.LastRead[dev] = r.last(dev); at.Sub(r.now.LastRead[dev]) > maxUnread {
-			delete(r.now.Read, dev)
-			delete(r.now.LastRead, dev)
+		if r.minute.LastRead[dev] = r.last(dev); at.Sub(r.minute.LastRead[dev]) > maxUnread {
+			delete(r.minute.Read, dev)
+			delete(r.minute.LastRead, dev)
 		}
 	}
-	r.now.At = at
+	r.minute.At = at
 	if at.Sub(r.saved) < saveEvery {
 		return nil
 	}
@@ -160,10 +160,10 @@ func (r *Record) Add(at time.Time, devices map[string][]usage.Direction) error {
 
 // last returns the time of a device's last reading.
 func (r *Record) last(dev string) time.Time {
-	if at, late := r.now.LastRead[dev]; late {
+	if at, late := r.minute.LastRead[dev]; late {
 		return at
 	}
-	return r.now.At
+	return r.minute.At
 }
 
 // withTime sets the time of counters without one to the time of the reading.
@@ -206,35 +206,35 @@ func of(all map[string]usage.Counters, direction string) map[string]usage.Counte
 func (r *Record) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.save(r.now.At)
+	return r.save(r.minute.At)
 }
 
 func (r *Record) save(at time.Time) error {
 	r.saved = at
-	text, err := json.Marshal(r.now)
+	text, err := json.Marshal(r.minute)
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(r.current(), text, 0o600)
+	return wholefile.Write(r.currentFile(), text, 0o600)
 }
 
 // flushMinute appends the completed minute to the day's file. The minute is saved as the current one
 // before that, with the counters of its last reading: a process that is killed in between appends
 // the same minute again, and readers ignore the repetition.
 func (r *Record) flushMinute() error {
-	if len(r.now.Usage) == 0 {
+	if len(r.minute.Usage) == 0 {
 		return nil
 	}
-	if err := r.save(r.now.At); err != nil {
+	if err := r.save(r.minute.At); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(r.day(r.now.Minute), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(r.day(r.minute.Minute), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	text := []byte{'\n'} // ends a line that was truncated
-	for dev, groups := range r.now.Usage {
-		one, err := json.Marshal(line{r.now.Minute, dev, groups})
+	for dev, groups := range r.minute.Usage {
+		one, err := json.Marshal(line{r.minute.Minute, dev, groups})
 		if err != nil {
 			return errors.Join(err, f.Close())
 		}
@@ -252,12 +252,12 @@ func (r *Record) day(minute int64) string {
 	return filepath.Join(r.dir, time.Unix(60*minute, 0).UTC().Format(time.DateOnly)+".jsonl")
 }
 
-// removeOldFiles removes the files of days that are older than kept.
+// removeOldFiles removes the files of days that are older than retention.
 func (r *Record) removeOldFiles() {
 	days, _ := filepath.Glob(filepath.Join(r.dir, "*.jsonl"))
 	for _, d := range days {
 		day, err := time.Parse(time.DateOnly, strings.TrimSuffix(filepath.Base(d), ".jsonl"))
-		if err == nil && r.now.At.Sub(day) > retention+24*time.Hour {
+		if err == nil && r.minute.At.Sub(day) > retention+24*time.Hour {
 			os.Remove(d)
 		}
 	}
@@ -271,8 +271,8 @@ func (r *Record) Usage(since, until time.Time) (map[string]map[string]usage.Usag
 	// meanwhile is in its file or in the copy. If it is in both, the file's is used, which is
 	// complete.
 	r.mu.Lock()
-	now := current{Minute: r.now.Minute, At: r.now.At, Usage: map[string]map[string]usage.Usage{}}
-	for dev, groups := range r.now.Usage {
+	now := current{Minute: r.minute.Minute, At: r.minute.At, Usage: map[string]map[string]usage.Usage{}}
+	for dev, groups := range r.minute.Usage {
 		now.Usage[dev] = maps.Clone(groups)
 	}
 	r.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // reading returns the counters of one group.
@@ -167,8 +167,8 @@ func TestUnread(t *testing.T) {
 	}
 	take(6, nil)
 	take(6+int(maxUnread/time.Second)+1, nil)
-	if len(r.now.Read) > 0 || len(r.now.LastRead) > 0 {
-		t.Errorf("a removed device is still recorded: %+v", r.now)
+	if len(r.minute.Read) > 0 || len(r.minute.LastRead) > 0 {
+		t.Errorf("a removed device is still recorded: %+v", r.minute)
 	}
 }
 

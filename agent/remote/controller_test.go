@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"headgate/api/agents"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // controller is a fake controller with a certificate authority of its own. It sends what a test
@@ -149,5 +149,5 @@ func within[T any](t *testing.T, what string, d time.Duration, of <-chan T) (v T
 
 // desired returns a controller's message with a desired state.
 func desired(epoch uint64, revision int64, interfaces ...*agents.Interface) *agents.ToAgent {
-	return &agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: &agents.Desired{Fence: &agents.Fence{Epoch: epoch, Revision: revision}, Interfaces: interfaces}}}
+	return agents.To(&agents.Desired{Fence: &agents.Fence{Epoch: epoch, Revision: revision}, Interfaces: interfaces})
 }

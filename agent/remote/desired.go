@@ -10,10 +10,9 @@ import (
 	"slices"
 	"sync"
 
-	"headgate/api/agents"
-	"headgate/collective"
-	"headgate/config"
-	"headgate/store"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/config"
 )
 
 // DesiredState is the desired state of this host, as stored on disk.
@@ -21,11 +20,11 @@ type DesiredState struct {
 	dir string
 
 	mu   sync.Mutex
-	text intentText
+	text desiredContent
 }
 
-// intentText is the content of the file.
-type intentText struct {
+// desiredContent is the content of the file.
+type desiredContent struct {
 	// Controller is the hash of the certificate authority of the controllers that sent the state.
 	Controller string              `json:"service,omitempty"`
 	Epoch      uint64              `json:"epoch"`
@@ -47,7 +46,7 @@ type document struct {
 
 // parse parses the document.
 func (d *document) parse() (w Interface, err error) {
-	var doc store.Interface
+	var doc agents.InterfaceDocument
 	if err := json.Unmarshal(d.Document, &doc); err != nil {
 		return w, err
 	}
@@ -79,12 +78,12 @@ func policy(name, text string) (p collective.Policy, err error) {
 	return set.Collectives[0].Policy, nil
 }
 
-const intentFile = "intent.json"
+const desiredFile = "intent.json"
 
 // OpenIntent reads the desired state from a directory.
 func OpenIntent(dir string) (*DesiredState, error) {
 	i := &DesiredState{dir: dir}
-	err := readFile(filepath.Join(dir, intentFile), &i.text)
+	err := readFile(filepath.Join(dir, desiredFile), &i.text)
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
@@ -108,7 +107,7 @@ func (i *DesiredState) Store(d *agents.Desired) (changed bool, err error) {
 	if epoch < i.text.Epoch || epoch == i.text.Epoch && revision < i.text.Revision {
 		return false, fmt.Errorf("%w: received epoch/revision %d/%d, have %d/%d", ErrStale, epoch, revision, i.text.Epoch, i.text.Revision)
 	}
-	next := intentText{Controller: i.text.Controller, Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}, LastValid: map[string]string{}}
+	next := desiredContent{Controller: i.text.Controller, Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}, LastValid: map[string]string{}}
 	for _, one := range d.Interfaces {
 		have, there := i.text.Interfaces[one.Dev]
 		switch {
@@ -139,7 +138,7 @@ func (i *DesiredState) Store(d *agents.Desired) (changed bool, err error) {
 		}
 	}
 	changed = changed || len(next.Interfaces) != len(i.text.Interfaces) || len(next.Collectives) != len(i.text.Collectives)
-	if err := writeFile(filepath.Join(i.dir, intentFile), next); err != nil {
+	if err := writeFile(filepath.Join(i.dir, desiredFile), next); err != nil {
 		return false, fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	i.text = next
@@ -207,7 +206,7 @@ func (i *DesiredState) Interfaces() (out []Interface, troubles map[string]error)
 	return out, troubles
 }
 
-// Collectives returns the connection sets, in order (config.Orderly). Documents that cannot be
+// Collectives returns the connection sets, in order (config.SortPolicies). Documents that cannot be
 // parsed are treated as in Interfaces.
 func (i *DesiredState) Collectives() (out []collective.Policy, troubles map[string]error) {
 	i.mu.Lock()
@@ -245,5 +244,5 @@ const Source = "controller"
 // Interface is an interface with the connections that are assigned to its groups.
 type Interface struct {
 	config.Interface
-	Connections map[string]store.Connection
+	Connections map[string]agents.Assignment
 }

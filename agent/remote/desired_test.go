@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // eth0 returns a document of device eth0.

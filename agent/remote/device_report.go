@@ -1,8 +1,8 @@
 package remote
 
 import (
-	"headgate/api/agents"
-	"headgate/usage"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/usage"
 )
 
 // DeviceReport returns the report of a device's counters.

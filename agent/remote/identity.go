@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api"
-	"headgate/internal/pki"
-	"headgate/internal/wholefile"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/internal/wholefile"
 )
 
 // Identity is the agent's credentials and the addresses of its controllers.

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"headgate/api/agents"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // renewing is a controller that only renews certificates.

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"headgate/api/agents"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // Timeouts, intervals and sizes of the stream.
@@ -59,25 +59,19 @@ type Link struct {
 	// SetReportInterval, if set, is called with the new interval of reports when a client starts to watch, or
 	// the last one stops.
 	SetReportInterval func(every time.Duration)
-	// Usage answers queries of usage records, Probe runs measurements.
-	Usage func(q *agents.UsageQuestion) *agents.UsageAnswer
-	// Sets, if set, answers queries of the states of connection sets.
-	Sets  func(q *agents.SetsQuestion) *agents.SetsAnswer
-	Probe func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer))
-	// Serve, if set, lets another host measure a path to this host, until ctx ends at the latest.
-	Serve func(ctx context.Context, q *agents.ProbeServe) *agents.ProbeServing
+	// Handlers answer the queries of controllers.
+	Handlers []Handler
 
-	reading     sync.Mutex // limits queries of usage records to one at a time
-	mu          sync.Mutex
-	enforced    *agents.Enforced
-	setTroubles map[string]string
-	writeErrors map[string]writeError // failed writes, by file
-	tell        chan struct{}         // signals that a report is due
+	mu               sync.Mutex
+	enforced         *agents.Enforced
+	collectiveErrors map[string]string
+	writeErrors      map[string]writeError // failed writes, by file
+	tell             chan struct{}         // signals that a report is due
 }
 
 // NewLink returns a Link for an identity directory.
-func NewLink(dir, version string, intent *DesiredState) *Link {
-	return &Link{Dir: dir, Version: version, DesiredState: intent, tell: make(chan struct{}, 1)}
+func NewLink(dir, version string, desired *DesiredState) *Link {
+	return &Link{Dir: dir, Version: version, DesiredState: desired, tell: make(chan struct{}, 1)}
 }
 
 // Run keeps a stream to a controller open until ctx ends.
@@ -151,8 +145,8 @@ func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
-	hello := &agents.Hello{Version: l.Version, Fence: l.DesiredState.Fence(), Interfaces: l.DesiredState.Revisions(), Sets: l.Sets != nil, Probes: l.Serve != nil}
-	if err := stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Hello{Hello: hello}}); err != nil {
+	hello := &agents.Hello{Version: l.Version, Fence: l.DesiredState.Fence(), Interfaces: l.DesiredState.Revisions(), Sets: l.handler(&agents.SetsQuery{}) != nil, Probes: l.handler(&agents.ProbeServe{}) != nil}
+	if err := stream.Send(agents.From(hello)); err != nil {
 		return err
 	}
 	s := &session{Link: l, id: id, stream: stream, every: reportInterval, out: make(chan *agents.FromAgent, 16), watched: make(chan bool, 1)}
@@ -178,11 +172,11 @@ func (s *session) send(ctx context.Context) error {
 			s.SetReportInterval(reportInterval)
 		}
 	}()
-	if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
+	if err := s.stream.Send(agents.From(s.Facts())); err != nil {
 		return err
 	}
 	if e := s.report(); e != nil {
-		if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: e}}); err != nil {
+		if err := s.stream.Send(agents.From(e)); err != nil {
 			return err
 		}
 	}
@@ -205,9 +199,9 @@ func (s *session) send(ctx context.Context) error {
 			}
 			continue
 		case <-s.tell:
-			m = &agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: s.report()}}
+			m = agents.From(s.report())
 			// The list of devices, or the owner of a device, may have changed.
-			if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
+			if err := s.stream.Send(agents.From(s.Facts())); err != nil {
 				return err
 			}
 		case <-tick.C:
@@ -215,7 +209,7 @@ func (s *session) send(ctx context.Context) error {
 			if r == nil {
 				continue
 			}
-			m = &agents.FromAgent{Message: &agents.FromAgent_Report{Report: r}}
+			m = agents.From(r)
 		}
 		if err := s.stream.Send(m); err != nil {
 			return err
@@ -236,53 +230,25 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 		if err != nil {
 			return err
 		}
-		beats = beats || m.Message == nil
+		beats = beats || m.Message == nil && m.Query == 0
 		if silent.Stop(); beats {
 			silent.Reset(heartbeatTimeout)
 		}
 		if err := s.storeDesired(m.GetDesired()); err != nil {
 			return err // connect to another controller
 		}
-		switch m := m.Message.(type) {
-		case *agents.ToAgent_Watch:
+		switch carried := agents.Carried(m).(type) {
+		case *agents.Desired:
+		case *agents.Watch:
 			select {
-			case s.watched <- m.Watch.Closely:
+			case s.watched <- carried.Closely:
 			default:
 			}
-		case *agents.ToAgent_Usage:
-			go func() {
-				s.reading.Lock()
-				defer s.reading.Unlock()
-				if ctx.Err() == nil {
-					s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Usage{Usage: s.Usage(m.Usage)}})
-				}
-			}()
-		case *agents.ToAgent_Sets:
-			if s.Sets != nil {
-				go func() {
-					s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Sets{Sets: s.Sets(m.Sets)}})
-				}()
+		default:
+			if carried != nil || m.Query != 0 { // else a heartbeat
+				go s.answer(ctx, m.Query, carried)
 			}
-		case *agents.ToAgent_Serve:
-			if s.Serve != nil {
-				go func() {
-					if a := s.Serve(ctx, m.Serve); a != nil {
-						s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Serving{Serving: a}})
-					}
-				}()
-			}
-		case *agents.ToAgent_Probe:
-			go s.Probe(ctx, m.Probe, func(a *agents.ProbeAnswer) {
-				s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Probe{Probe: a}})
-			})
 		}
-	}
-}
-
-func (s *session) answer(ctx context.Context, m *agents.FromAgent) {
-	select {
-	case s.out <- m:
-	case <-ctx.Done():
 	}
 }
 

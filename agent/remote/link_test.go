@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,8 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/encoding/protowire"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // While usage records are read for one query, a desired state is still accepted, and no second
@@ -24,30 +26,70 @@ func TestUsageQueryBlocksNothing(t *testing.T) {
 	var reading, most atomic.Int32
 	a := start(t, dir, func(l *Link) {
 		l.Report = func() *agents.Report { return nil }
-		l.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer {
+		l.Handlers = []Handler{OneAtATime(Answer(func(_ context.Context, q *agents.UsageQuery, answer func(*agents.UsageAnswer)) error {
 			most.Store(max(most.Load(), reading.Add(1)))
 			defer reading.Add(-1)
 			began <- struct{}{}
 			<-on
-			return &agents.UsageAnswer{Id: q.Id}
-		}
+			answer(&agents.UsageAnswer{})
+			return nil
+		}))}
 	})
 	within(t, "the agent connects", 10*time.Second, c.hello)
 	within(t, "facts", 5*time.Second, c.heard)
-	for id := range uint64(3) {
-		c.say <- &agents.ToAgent{Message: &agents.ToAgent_Usage{Usage: &agents.UsageQuestion{Id: id}}}
+	for n := range uint64(3) {
+		m := agents.To(&agents.UsageQuery{})
+		m.Query = n + 1
+		c.say <- m
 	}
 	within(t, "a query starts", 5*time.Second, began)
 	c.say <- desired(1, 1, eth0(1, limited("10Mbit")))
 	within(t, "the desired state changes during the query", 5*time.Second, a.changed)
 	close(on)
+	answered := map[uint64]bool{}
 	for range 3 {
-		if m := within(t, "an answer", 5*time.Second, c.heard); m.GetUsage() == nil {
+		m := within(t, "an answer", 5*time.Second, c.heard)
+		if m.GetUsage() == nil {
 			t.Errorf("received %v, want an answer", m)
 		}
+		answered[m.Answer] = true
+	}
+	if !answered[1] || !answered[2] || !answered[3] {
+		t.Errorf("the answers have the numbers %v", answered)
 	}
 	if most.Load() != 1 {
 		t.Errorf("%d queries ran at a time, want 1", most.Load())
+	}
+}
+
+// A query that an agent cannot answer, or of a type that it does not know, is answered with an error.
+func TestUnansweredQueries(t *testing.T) {
+	c, dir := newController(t), t.TempDir()
+	c.join(t, dir, time.Hour)
+	c.heard = make(chan *agents.FromAgent)
+	start(t, dir, func(l *Link) {
+		l.Report = func() *agents.Report { return nil }
+		l.Handlers = []Handler{Answer(func(context.Context, *agents.SetsQuery, func(*agents.SetsAnswer)) error {
+			return errors.New("no cgroup")
+		})}
+	})
+	within(t, "the agent connects", 10*time.Second, c.hello)
+	within(t, "facts", 5*time.Second, c.heard)
+	unknown := &agents.ToAgent{}
+	unknown.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 1000, protowire.BytesType), nil))
+	for n, q := range []struct {
+		m   *agents.ToAgent
+		err string
+	}{
+		{agents.To(&agents.SetsQuery{}), "no cgroup"},
+		{agents.To(&agents.UsageQuery{}), "agent version test does not support this query: upgrade the agent"},
+		{unknown, "agent version test does not support this query: upgrade the agent"},
+	} {
+		q.m.Query = uint64(n + 1)
+		c.say <- q.m
+		if m := within(t, "an answer", 5*time.Second, c.heard); m.Answer != q.m.Query || m.Error != q.err {
+			t.Errorf("the answer to query %d is %v, want %q", n+1, m, q.err)
+		}
 	}
 }
 
@@ -108,7 +150,7 @@ func TestLostStreamEndsWatch(t *testing.T) {
 	every := make(chan time.Duration, 10)
 	start(t, dir, func(l *Link) { l.SetReportInterval = func(d time.Duration) { every <- d } })
 	within(t, "the agent connects", 10*time.Second, c.hello)
-	c.say <- &agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{Closely: true}}}
+	c.say <- agents.To(&agents.Watch{Closely: true})
 	if d := within(t, "short report interval", 5*time.Second, every); d != watchedReportInterval {
 		t.Errorf("report interval is %v", d)
 	}

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"syscall"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // SetApplied sets what the agent reports as applied, and the errors by device.
@@ -18,11 +18,11 @@ func (l *Link) SetApplied(fence *agents.Fence, troubles map[string]string) {
 	l.notifyReport()
 }
 
-// SetSetErrors sets the errors of connection sets that the agent reports, by set.
-func (l *Link) SetSetErrors(troubles map[string]string) {
+// SetCollectiveErrors sets the errors of connection sets that the agent reports, by set.
+func (l *Link) SetCollectiveErrors(collectiveErrors map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.setTroubles = troubles
+	l.collectiveErrors = collectiveErrors
 	l.notifyReport()
 }
 
@@ -35,7 +35,7 @@ func (l *Link) RequestReport() {
 
 func (l *Link) notifyReport() {
 	if l.enforced == nil {
-		return // the first call of Enforced causes the report
+		return // the first call of SetApplied causes the report
 	}
 	select {
 	case l.tell <- struct{}{}:
@@ -43,14 +43,14 @@ func (l *Link) notifyReport() {
 	}
 }
 
-// report returns the report of what is applied, nil before the first call of Enforced.
+// report returns the report of what is applied, nil before the first call of SetApplied.
 func (l *Link) report() *agents.Enforced {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.enforced == nil {
 		return nil
 	}
-	e := &agents.Enforced{Fence: l.enforced.Fence, Troubles: maps.Clone(l.enforced.Troubles), SetTroubles: maps.Clone(l.setTroubles)}
+	e := &agents.Enforced{Fence: l.enforced.Fence, Troubles: maps.Clone(l.enforced.Troubles), SetTroubles: maps.Clone(l.collectiveErrors)}
 	for _, r := range l.writeErrors {
 		e.Troubles = r.at(e.Troubles, r.devices)
 		e.SetTroubles = r.at(e.SetTroubles, r.sets)
@@ -116,8 +116,8 @@ func (l *Link) recordWrite(file, what string, d *agents.Desired, err error) {
 	l.notifyReport()
 }
 
-// storeDesired stores a desired state. If d is nil, obey retries the one that could not be written before.
-// Until a write succeeds, the stream and the previous desired state stay.
+// storeDesired stores a desired state. If d is nil, storeDesired retries the one that could not be
+// written before. Until a write succeeds, the stream and the previous desired state stay.
 func (s *session) storeDesired(d *agents.Desired) error {
 	switch {
 	case d == nil && s.unstored == nil:
@@ -134,7 +134,7 @@ func (s *session) storeDesired(d *agents.Desired) error {
 	if err != nil && !errors.Is(err, errNotStored) {
 		return err
 	}
-	s.recordWrite(intentFile, "the new desired state (the previous one stays in force)", d, err)
+	s.recordWrite(desiredFile, "the new desired state (the previous one stays in force)", d, err)
 	if s.unstored = nil; err != nil {
 		s.unstored = d
 	}

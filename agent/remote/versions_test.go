@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // A controller of another version is accepted although it sends unknown fields and messages and no

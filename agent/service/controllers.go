@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"headgate/agent"
-	"headgate/agent/record"
-	"headgate/agent/remote"
-	"headgate/agent/sets"
-	"headgate/api/agents"
-	"headgate/group"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/record"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/agent/sets"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
 )
 
 // runJoined runs the agent, its stream to the controllers, the usage record and the connection sets
@@ -39,10 +39,14 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		counters.forgetReported()
 		return self.facts()
 	}
-	link.Report, link.Usage = counters.report, counters.usage
-	link.Probe, link.Serve = measuring.probe, measuring.serve
-	link.Sets = func(q *agents.SetsQuestion) *agents.SetsAnswer { return setsAnswer(q, running.States) }
-	running.Report = link.SetSetErrors
+	link.Report = counters.report
+	link.Handlers = []remote.Handler{
+		remote.OneAtATime(remote.Answer(counters.usage)), // the records of a week take seconds to read
+		remote.Answer(setStates(running.States)),
+		remote.Answer(measuring.probe),
+		remote.Answer(measuring.serve),
+	}
+	running.Report = link.SetCollectiveErrors
 	refresh := make(chan struct{}, 1)
 	link.Changed = func() {
 		select {
@@ -66,7 +70,7 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		fence := desired.addProblems(troubles)
 		link.SetApplied(fence, troubles)
 	}
-	ag.SetSampleInterval = interval
+	ag.SampleIntervals = interval
 	onSample(ag, counters.take)
 
 	ctx, cancel := context.WithCancel(ctx)

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"sync"
 
-	"headgate/agent/intent"
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/collective"
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/agent/intent"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // desiredState is the desired state of the host: the local files as last loaded, merged with the

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/agent"
-	"headgate/agent/intent"
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/collective"
-	"headgate/config"
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/intent"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // desiredTest is a desiredState with one local file and a stored state of the controllers.

@@ -14,14 +14,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/agent"
-	"headgate/agent/intent"
-	"headgate/api/agents"
-	"headgate/doctor"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/intent"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of feature detection and of the scan for foreign traffic control.
@@ -177,12 +177,12 @@ func withQdiscs(all []netlink.Qdisc) (indexes []int) {
 }
 
 // truncateReport truncates what is reported to the controller about one device.
-func truncateReport(words []string) (out []string) {
-	for i, w := range words {
+func truncateReport(lines []string) (out []string) {
+	for i, line := range lines {
 		if i == maxReportedLines {
-			return append(out, fmt.Sprintf("and %d more", len(words)-i))
+			return append(out, fmt.Sprintf("and %d more", len(lines)-i))
 		}
-		out = append(out, text.Truncate(w, maxReportedLength))
+		out = append(out, text.Truncate(line, maxReportedLength))
 	}
 	return out
 }

@@ -14,14 +14,14 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/group"
-	"headgate/internal/route"
-	"headgate/probe"
-	"headgate/probe/once"
-	"headgate/probe/schedule"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/route"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/once"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // turnTimeout is how long a scheduled measurement waits for a requested one to end.
@@ -90,28 +90,29 @@ func (t *turns) stop(id string) {
 
 // probe runs a measurement: a scheduled one has a key; a requested one runs "headgate probe" as a
 // user would.
-func (m *measurements) probe(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
+func (m *measurements) probe(ctx context.Context, q *agents.ProbeQuery, answer func(*agents.ProbeAnswer)) error {
 	if len(q.Key) > 0 {
-		said(m.probeScheduled(ctx, q))
-		return
+		answer(m.probeScheduled(ctx, q))
+		return nil
 	}
 	release, err := m.turns.acquireRequested(ctx)
 	if err != nil {
-		return // the stream that would carry an answer is closed
+		return err
 	}
 	defer release()
-	said(&agents.ProbeAnswer{Id: q.Id, State: "running"})
+	answer(&agents.ProbeAnswer{Id: q.Id, State: "running"})
 	out, err := m.probeByCommand(ctx, q.Measure, q.Peer)
 	if err != nil {
-		said(&agents.ProbeAnswer{Id: q.Id, State: "failed", Error: err.Error()})
-		return
+		answer(&agents.ProbeAnswer{Id: q.Id, State: "failed", Error: err.Error()})
+		return nil
 	}
-	said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: out})
+	answer(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: out})
+	return nil
 }
 
 // probeScheduled runs a measurement within the budget of the schedule. The answer may have both a
 // result and an error.
-func (m *measurements) probeScheduled(ctx context.Context, q *agents.ProbeQuestion) *agents.ProbeAnswer {
+func (m *measurements) probeScheduled(ctx context.Context, q *agents.ProbeQuery) *agents.ProbeAnswer {
 	answer := &agents.ProbeAnswer{Id: q.Id, State: "done"}
 	err := func() error {
 		peer, err := probe.ParseAddress(q.Peer)
@@ -152,34 +153,42 @@ func (m *measurements) probeScheduled(ctx context.Context, q *agents.ProbeQuesti
 }
 
 // serve starts the server side of a scheduled measurement from another host to this one. A
-// request without a key stops it.
-func (m *measurements) serve(ctx context.Context, q *agents.ProbeServe) *agents.ProbeServing {
+// request without a key stops it, and is not answered.
+func (m *measurements) serve(ctx context.Context, q *agents.ProbeServe, answer func(*agents.ProbeServing)) error {
 	if len(q.Key) == 0 {
 		m.turns.stop(q.Id)
 		return nil
 	}
-	answer := &agents.ProbeServing{Id: q.Id}
+	port, end, err := m.startServer(ctx, q)
+	out := &agents.ProbeServing{Id: q.Id, Port: uint32(port), End: end}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	answer(out)
+	return nil
+}
+
+// startServer starts the server of a scheduled measurement, and returns its port and this host's end of
+// the path.
+func (m *measurements) startServer(ctx context.Context, q *agents.ProbeServe) (port int, end *agents.ProbeEnd, err error) {
 	address, err := probe.ParseAddress(q.Address)
 	if err != nil {
-		answer.Error = err.Error()
-		return answer
+		return 0, nil, err
 	}
 	own, release, err := m.turns.acquireScheduled(ctx, q.Id)
 	if err != nil {
-		answer.Error = err.Error()
-		return answer
+		return 0, nil, err
 	}
 	child, err := m.startOnce(own, once.Request{Key: q.Key, Bytes: unit.Bytes(q.Bytes), Time: time.Duration(q.TimeNs), Port: address.Port})
 	if err != nil {
 		release()
-		answer.Error = err.Error()
-		return answer
+		return 0, nil, err
 	}
 	got, err := child.Answer()
 	if err != nil {
-		answer.Error = errors.Join(err, child.Wait()).Error()
+		err = errors.Join(err, child.Wait())
 		release()
-		return answer
+		return 0, nil, err
 	}
 	go func() {
 		defer release()
@@ -187,8 +196,7 @@ func (m *measurements) serve(ctx context.Context, q *agents.ProbeServe) *agents.
 			slog.Warn("measurement to this host failed", "error", err)
 		}
 	}()
-	answer.Port, answer.End = uint32(got.Port), m.endOf(q.Client, 0, got.Port)
-	return answer
+	return got.Port, m.endOf(q.Client, 0, got.Port), nil
 }
 
 // endOf describes this host's end of the path to a peer: the devices on the path, with all of their

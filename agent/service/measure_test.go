@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // The end of a measured path has all names of its devices, so that the controller finds a document by any of them.

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/shaper"
-	"headgate/usage"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/usage"
 )
 
 // exporter keeps the newest sample for the metrics.

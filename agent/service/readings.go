@@ -1,16 +1,17 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"headgate/agent/record"
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/shaper"
-	"headgate/usage"
+	"headgate.dev/headgate/agent/record"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/usage"
 )
 
 // readings keeps the newest sample of the groups' counters, which it reports to the controllers, and
@@ -94,8 +95,8 @@ func (r *readings) report() *agents.Report {
 	return out
 }
 
-// usage answers a query from the record.
-func (r *readings) usage(q *agents.UsageQuestion) *agents.UsageAnswer {
+// usage answers a query of usage records.
+func (r *readings) usage(_ context.Context, q *agents.UsageQuery, answer func(*agents.UsageAnswer)) error {
 	out := &agents.UsageAnswer{Id: q.Id}
 	all, err := r.record.Usage(time.Unix(q.Since, 0), time.Unix(q.Until, 0))
 	if err != nil {
@@ -109,5 +110,6 @@ func (r *readings) usage(q *agents.UsageQuestion) *agents.UsageAnswer {
 			})
 		}
 	}
-	return out
+	answer(out)
+	return nil
 }

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent/record"
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/agent/record"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // A report has the names of groups only after a change, and after a new connection. The record has one

@@ -6,14 +6,14 @@ import (
 	"os/exec"
 	"time"
 
-	"headgate/agent"
-	"headgate/agent/remote"
-	"headgate/config"
-	"headgate/group"
-	"headgate/metrics"
-	"headgate/pending"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Options are what the agent needs of its user and of the program.
@@ -24,7 +24,7 @@ type Options struct {
 	// Reload requests that the files are read again.
 	Reload <-chan struct{}
 	// Dir is the state directory of a host that has joined a service. State is the directory of pending
-	// changes and of the agent's claim.
+	// changes and of the agent's state file.
 	Dir, State string
 	Engines    map[group.Engine]shaper.Shaper
 	// Speed returns the speed of a device's link, false if it is unknown.
@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	defer kernel.Close()
 	notify, beat := agent.Notifier()
 	ag := &agent.Agent{
-		Load: o.load, Engines: o.Engines, Kernel: kernel, Reload: o.Reload, Claim: claim,
+		Load: o.load, Engines: o.Engines, Kernel: kernel, Reload: o.Reload, StateFile: claim,
 		Lock: changes.Lock, Pending: changes.Devices,
 		Notify: notify, WatchdogInterval: beat, Log: slog.Default(),
 	}

@@ -1,27 +1,31 @@
 package service
 
 import (
+	"context"
 	"encoding/json"
 
-	"headgate/api/agents"
-	collective "headgate/collective/host"
+	"headgate.dev/headgate/api/agents"
+	collective "headgate.dev/headgate/collective/host"
 )
 
 // maxReportedConnections limits the connections of sets in one answer to a controller.
 const maxReportedConnections = 2000
 
-// setsAnswer answers a controller's query for the state of the connection sets.
-func setsAnswer(q *agents.SetsQuestion, get func() ([]collective.State, error)) *agents.SetsAnswer {
-	out := &agents.SetsAnswer{Id: q.Id}
-	states, err := get()
-	if err == nil {
-		states, out.Cut = truncateSets(states, maxReportedConnections)
-		out.States, err = json.Marshal(states)
+// setStates answers a controller's query for the states of the connection sets.
+func setStates(get func() ([]collective.State, error)) func(context.Context, *agents.SetsQuery, func(*agents.SetsAnswer)) error {
+	return func(_ context.Context, q *agents.SetsQuery, answer func(*agents.SetsAnswer)) error {
+		out := &agents.SetsAnswer{Id: q.Id}
+		states, err := get()
+		if err == nil {
+			states, out.Cut = truncateSets(states, maxReportedConnections)
+			out.States, err = json.Marshal(states)
+		}
+		if err != nil {
+			out.Error = err.Error()
+		}
+		answer(out)
+		return nil
 	}
-	if err != nil {
-		out.Error = err.Error()
-	}
-	return out
 }
 
 // truncateSets truncates the sets to a total of most connections, and reports whether any were omitted.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"headgate/agent"
-	"headgate/internal/ask"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // openSocket opens the socket at which the agent accepts requests of programs. Each network namespace

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // running is the state of the running sets.
@@ -32,7 +32,7 @@ func startSets(policies []collective.Policy) (*running, error) {
 		return nil, err
 	}
 	r := &running{table: table}
-	r.refused, err = table.DroppedWhenFull()
+	r.refused, err = table.RefusedWhenFull()
 	if err == nil {
 		r.host, err = host.New(table, policies, false)
 	}
@@ -107,7 +107,7 @@ func (r *running) problems(local local) map[string]string {
 	if err != nil {
 		return out // the server is busy: the next call returns the problems
 	}
-	refused, err := r.table.DroppedWhenFull()
+	refused, err := r.table.RefusedWhenFull()
 	for _, s := range states {
 		if err == nil && refused > r.refused {
 			out[s.Set] = fmt.Sprintf("table of connections is full (%d entries): some connections are not controlled", r.table.Size())

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // Instance is the name under which the controllers' sets run; "headgate collective show" uses it.
@@ -72,8 +72,8 @@ func (s *Sets) States() ([]host.State, error) {
 // Run keeps the desired sets running until ctx ends. Then it releases all connections and keeps the
 // programs attached for the next agent.
 func (s *Sets) Run(ctx context.Context) {
-	// Run does nothing before the first call of Want: what a killed agent left attached is not
-	// detached only to be attached again.
+	// Run does nothing before the first call of SetDesired: what a killed agent left attached is
+	// not detached only to be attached again.
 	again := time.NewTimer(0)
 	again.Stop()
 	for {

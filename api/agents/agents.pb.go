@@ -1,6 +1,9 @@
 // The protocol between agents and controllers, over mutual TLS. An agent opens one stream to any
 // controller and keeps the stream open. A disconnected agent reconnects, to any controller.
 //
+// A query and its answers are messages of their own types in FromAgent and ToAgent, which carry the
+// number of the query.
+//
 // Fields are only added and never change their meaning, so that an agent and a controller whose
 // versions differ by one are compatible.
 
@@ -144,6 +147,8 @@ type FromAgent struct {
 	//	*FromAgent_Sets
 	//	*FromAgent_Serving
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
+	Answer        uint64              `protobuf:"varint,14,opt,name=answer,proto3" json:"answer,omitempty"` // the query that this message answers; 0 if it answers none
+	Error         string              `protobuf:"bytes,15,opt,name=error,proto3" json:"error,omitempty"`    // why the agent cannot answer the query
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +262,20 @@ func (x *FromAgent) GetServing() *ProbeServing {
 	return nil
 }
 
+func (x *FromAgent) GetAnswer() uint64 {
+	if x != nil {
+		return x.Answer
+	}
+	return 0
+}
+
+func (x *FromAgent) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type isFromAgent_Message interface {
 	isFromAgent_Message()
 }
@@ -319,7 +338,10 @@ type ToAgent struct {
 	//	*ToAgent_Probe
 	//	*ToAgent_Sets
 	//	*ToAgent_Serve
-	Message       isToAgent_Message `protobuf_oneof:"message"`
+	Message isToAgent_Message `protobuf_oneof:"message"`
+	// The number of a query, which every answer to it repeats: more than 0, and once in a stream. A query that
+	// the agent does not support is answered with an error.
+	Query         uint64 `protobuf:"varint,15,opt,name=query,proto3" json:"query,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -379,7 +401,7 @@ func (x *ToAgent) GetWatch() *Watch {
 	return nil
 }
 
-func (x *ToAgent) GetUsage() *UsageQuestion {
+func (x *ToAgent) GetUsage() *UsageQuery {
 	if x != nil {
 		if x, ok := x.Message.(*ToAgent_Usage); ok {
 			return x.Usage
@@ -388,7 +410,7 @@ func (x *ToAgent) GetUsage() *UsageQuestion {
 	return nil
 }
 
-func (x *ToAgent) GetProbe() *ProbeQuestion {
+func (x *ToAgent) GetProbe() *ProbeQuery {
 	if x != nil {
 		if x, ok := x.Message.(*ToAgent_Probe); ok {
 			return x.Probe
@@ -397,7 +419,7 @@ func (x *ToAgent) GetProbe() *ProbeQuestion {
 	return nil
 }
 
-func (x *ToAgent) GetSets() *SetsQuestion {
+func (x *ToAgent) GetSets() *SetsQuery {
 	if x != nil {
 		if x, ok := x.Message.(*ToAgent_Sets); ok {
 			return x.Sets
@@ -415,6 +437,13 @@ func (x *ToAgent) GetServe() *ProbeServe {
 	return nil
 }
 
+func (x *ToAgent) GetQuery() uint64 {
+	if x != nil {
+		return x.Query
+	}
+	return 0
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -428,15 +457,15 @@ type ToAgent_Watch struct {
 }
 
 type ToAgent_Usage struct {
-	Usage *UsageQuestion `protobuf:"bytes,3,opt,name=usage,proto3,oneof"`
+	Usage *UsageQuery `protobuf:"bytes,3,opt,name=usage,proto3,oneof"`
 }
 
 type ToAgent_Probe struct {
-	Probe *ProbeQuestion `protobuf:"bytes,4,opt,name=probe,proto3,oneof"`
+	Probe *ProbeQuery `protobuf:"bytes,4,opt,name=probe,proto3,oneof"`
 }
 
 type ToAgent_Sets struct {
-	Sets *SetsQuestion `protobuf:"bytes,5,opt,name=sets,proto3,oneof"`
+	Sets *SetsQuery `protobuf:"bytes,5,opt,name=sets,proto3,oneof"`
 }
 
 type ToAgent_Serve struct {
@@ -661,7 +690,7 @@ type Interface struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dev           string                 `protobuf:"bytes,1,opt,name=dev,proto3" json:"dev,omitempty"`
 	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	Document      []byte                 `protobuf:"bytes,3,opt,name=document,proto3" json:"document,omitempty"` // JSON of store.Interface, without owners
+	Document      []byte                 `protobuf:"bytes,3,opt,name=document,proto3" json:"document,omitempty"` // JSON of InterfaceDocument
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1344,30 +1373,30 @@ func (x *Watch) GetClosely() bool {
 	return false
 }
 
-// UsageQuestion queries the usage records of a period.
-type UsageQuestion struct {
+// UsageQuery queries the usage records of a period.
+type UsageQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`       // for agents of versions that do not know ToAgent.query
 	Since         int64                  `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"` // Unix seconds
 	Until         int64                  `protobuf:"varint,3,opt,name=until,proto3" json:"until,omitempty"` // Unix seconds
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *UsageQuestion) Reset() {
-	*x = UsageQuestion{}
+func (x *UsageQuery) Reset() {
+	*x = UsageQuery{}
 	mi := &file_agents_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *UsageQuestion) String() string {
+func (x *UsageQuery) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*UsageQuestion) ProtoMessage() {}
+func (*UsageQuery) ProtoMessage() {}
 
-func (x *UsageQuestion) ProtoReflect() protoreflect.Message {
+func (x *UsageQuery) ProtoReflect() protoreflect.Message {
 	mi := &file_agents_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1379,26 +1408,26 @@ func (x *UsageQuestion) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use UsageQuestion.ProtoReflect.Descriptor instead.
-func (*UsageQuestion) Descriptor() ([]byte, []int) {
+// Deprecated: Use UsageQuery.ProtoReflect.Descriptor instead.
+func (*UsageQuery) Descriptor() ([]byte, []int) {
 	return file_agents_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *UsageQuestion) GetId() uint64 {
+func (x *UsageQuery) GetId() uint64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *UsageQuestion) GetSince() int64 {
+func (x *UsageQuery) GetSince() int64 {
 	if x != nil {
 		return x.Since
 	}
 	return 0
 }
 
-func (x *UsageQuestion) GetUntil() int64 {
+func (x *UsageQuery) GetUntil() int64 {
 	if x != nil {
 		return x.Until
 	}
@@ -1407,7 +1436,7 @@ func (x *UsageQuestion) GetUntil() int64 {
 
 type UsageAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // of UsageQuery
 	Rows          []*Usage               `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1581,28 +1610,28 @@ func (x *Usage) GetUnmetSeconds() uint64 {
 	return 0
 }
 
-// SetsQuestion queries the states of the connection sets.
-type SetsQuestion struct {
+// SetsQuery queries the states of the connection sets.
+type SetsQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *SetsQuestion) Reset() {
-	*x = SetsQuestion{}
+func (x *SetsQuery) Reset() {
+	*x = SetsQuery{}
 	mi := &file_agents_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *SetsQuestion) String() string {
+func (x *SetsQuery) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*SetsQuestion) ProtoMessage() {}
+func (*SetsQuery) ProtoMessage() {}
 
-func (x *SetsQuestion) ProtoReflect() protoreflect.Message {
+func (x *SetsQuery) ProtoReflect() protoreflect.Message {
 	mi := &file_agents_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1614,12 +1643,12 @@ func (x *SetsQuestion) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use SetsQuestion.ProtoReflect.Descriptor instead.
-func (*SetsQuestion) Descriptor() ([]byte, []int) {
+// Deprecated: Use SetsQuery.ProtoReflect.Descriptor instead.
+func (*SetsQuery) Descriptor() ([]byte, []int) {
 	return file_agents_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *SetsQuestion) GetId() uint64 {
+func (x *SetsQuery) GetId() uint64 {
 	if x != nil {
 		return x.Id
 	}
@@ -1628,7 +1657,7 @@ func (x *SetsQuestion) GetId() uint64 {
 
 type SetsAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`        // of SetsQuery
 	States        []byte                 `protobuf:"bytes,2,opt,name=states,proto3" json:"states,omitempty"` // a JSON list of State of package collective/host
 	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	Cut           bool                   `protobuf:"varint,4,opt,name=cut,proto3" json:"cut,omitempty"` // the list of connections is truncated
@@ -1694,9 +1723,9 @@ func (x *SetsAnswer) GetCut() bool {
 	return false
 }
 
-// ProbeQuestion starts a measurement on an agent: with a key a measurement of the schedule, within the
+// ProbeQuery starts a measurement on an agent: with a key a measurement of the schedule, within the
 // bounds of bytes and time; without a key one like that of a command on the host.
-type ProbeQuestion struct {
+type ProbeQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Measure       string                 `protobuf:"bytes,2,opt,name=measure,proto3" json:"measure,omitempty"`
@@ -1708,20 +1737,20 @@ type ProbeQuestion struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ProbeQuestion) Reset() {
-	*x = ProbeQuestion{}
+func (x *ProbeQuery) Reset() {
+	*x = ProbeQuery{}
 	mi := &file_agents_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ProbeQuestion) String() string {
+func (x *ProbeQuery) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ProbeQuestion) ProtoMessage() {}
+func (*ProbeQuery) ProtoMessage() {}
 
-func (x *ProbeQuestion) ProtoReflect() protoreflect.Message {
+func (x *ProbeQuery) ProtoReflect() protoreflect.Message {
 	mi := &file_agents_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1733,47 +1762,47 @@ func (x *ProbeQuestion) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ProbeQuestion.ProtoReflect.Descriptor instead.
-func (*ProbeQuestion) Descriptor() ([]byte, []int) {
+// Deprecated: Use ProbeQuery.ProtoReflect.Descriptor instead.
+func (*ProbeQuery) Descriptor() ([]byte, []int) {
 	return file_agents_proto_rawDescGZIP(), []int{22}
 }
 
-func (x *ProbeQuestion) GetId() string {
+func (x *ProbeQuery) GetId() string {
 	if x != nil {
 		return x.Id
 	}
 	return ""
 }
 
-func (x *ProbeQuestion) GetMeasure() string {
+func (x *ProbeQuery) GetMeasure() string {
 	if x != nil {
 		return x.Measure
 	}
 	return ""
 }
 
-func (x *ProbeQuestion) GetPeer() string {
+func (x *ProbeQuery) GetPeer() string {
 	if x != nil {
 		return x.Peer
 	}
 	return ""
 }
 
-func (x *ProbeQuestion) GetKey() []byte {
+func (x *ProbeQuery) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
 	return nil
 }
 
-func (x *ProbeQuestion) GetBytes() uint64 {
+func (x *ProbeQuery) GetBytes() uint64 {
 	if x != nil {
 		return x.Bytes
 	}
 	return 0
 }
 
-func (x *ProbeQuestion) GetTimeNs() int64 {
+func (x *ProbeQuery) GetTimeNs() int64 {
 	if x != nil {
 		return x.TimeNs
 	}
@@ -2091,7 +2120,7 @@ const file_agents_proto_rawDesc = "" +
 	"\rRenewResponse\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
 	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x16\n" +
-	"\x06agents\x18\x03 \x03(\tR\x06agents\"\x9c\x03\n" +
+	"\x06agents\x18\x03 \x03(\tR\x06agents\"\xca\x03\n" +
 	"\tFromAgent\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.headgate.v1.HelloH\x00R\x05hello\x12*\n" +
 	"\x05facts\x18\x02 \x01(\v2\x12.headgate.v1.FactsH\x00R\x05facts\x12-\n" +
@@ -2100,15 +2129,18 @@ const file_agents_proto_rawDesc = "" +
 	"\x05usage\x18\x05 \x01(\v2\x18.headgate.v1.UsageAnswerH\x00R\x05usage\x120\n" +
 	"\x05probe\x18\x06 \x01(\v2\x18.headgate.v1.ProbeAnswerH\x00R\x05probe\x12-\n" +
 	"\x04sets\x18\a \x01(\v2\x17.headgate.v1.SetsAnswerH\x00R\x04sets\x125\n" +
-	"\aserving\x18\b \x01(\v2\x19.headgate.v1.ProbeServingH\x00R\aservingB\t\n" +
-	"\amessage\"\xbc\x02\n" +
+	"\aserving\x18\b \x01(\v2\x19.headgate.v1.ProbeServingH\x00R\aserving\x12\x16\n" +
+	"\x06answer\x18\x0e \x01(\x04R\x06answer\x12\x14\n" +
+	"\x05error\x18\x0f \x01(\tR\x05errorB\t\n" +
+	"\amessage\"\xc9\x02\n" +
 	"\aToAgent\x120\n" +
 	"\adesired\x18\x01 \x01(\v2\x14.headgate.v1.DesiredH\x00R\adesired\x12*\n" +
-	"\x05watch\x18\x02 \x01(\v2\x12.headgate.v1.WatchH\x00R\x05watch\x122\n" +
-	"\x05usage\x18\x03 \x01(\v2\x1a.headgate.v1.UsageQuestionH\x00R\x05usage\x122\n" +
-	"\x05probe\x18\x04 \x01(\v2\x1a.headgate.v1.ProbeQuestionH\x00R\x05probe\x12/\n" +
-	"\x04sets\x18\x05 \x01(\v2\x19.headgate.v1.SetsQuestionH\x00R\x04sets\x12/\n" +
-	"\x05serve\x18\x06 \x01(\v2\x17.headgate.v1.ProbeServeH\x00R\x05serveB\t\n" +
+	"\x05watch\x18\x02 \x01(\v2\x12.headgate.v1.WatchH\x00R\x05watch\x12/\n" +
+	"\x05usage\x18\x03 \x01(\v2\x17.headgate.v1.UsageQueryH\x00R\x05usage\x12/\n" +
+	"\x05probe\x18\x04 \x01(\v2\x17.headgate.v1.ProbeQueryH\x00R\x05probe\x12,\n" +
+	"\x04sets\x18\x05 \x01(\v2\x16.headgate.v1.SetsQueryH\x00R\x04sets\x12/\n" +
+	"\x05serve\x18\x06 \x01(\v2\x17.headgate.v1.ProbeServeH\x00R\x05serve\x12\x14\n" +
+	"\x05query\x18\x0f \x01(\x04R\x05queryB\t\n" +
 	"\amessage\"\xfa\x01\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12(\n" +
@@ -2189,8 +2221,9 @@ const file_agents_proto_rawDesc = "" +
 	"\tlimit_bps\x18\x02 \x01(\x04R\blimitBps\x12#\n" +
 	"\rcontrol_bytes\x18\x03 \x01(\x04R\fcontrolBytes\"!\n" +
 	"\x05Watch\x12\x18\n" +
-	"\aclosely\x18\x01 \x01(\bR\aclosely\"K\n" +
-	"\rUsageQuestion\x12\x0e\n" +
+	"\aclosely\x18\x01 \x01(\bR\aclosely\"H\n" +
+	"\n" +
+	"UsageQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\x03R\x05since\x12\x14\n" +
 	"\x05until\x18\x03 \x01(\x03R\x05until\"E\n" +
@@ -2210,16 +2243,17 @@ const file_agents_proto_rawDesc = "" +
 	"\x05drops\x18\t \x01(\x04R\x05drops\x12\x14\n" +
 	"\x05marks\x18\n" +
 	" \x01(\x04R\x05marks\x12#\n" +
-	"\runmet_seconds\x18\v \x01(\x04R\funmetSeconds\"\x1e\n" +
-	"\fSetsQuestion\x12\x0e\n" +
+	"\runmet_seconds\x18\v \x01(\x04R\funmetSeconds\"\x1b\n" +
+	"\tSetsQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\"\\\n" +
 	"\n" +
 	"SetsAnswer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06states\x18\x02 \x01(\fR\x06states\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x10\n" +
-	"\x03cut\x18\x04 \x01(\bR\x03cut\"\x8e\x01\n" +
-	"\rProbeQuestion\x12\x0e\n" +
+	"\x03cut\x18\x04 \x01(\bR\x03cut\"\x8b\x01\n" +
+	"\n" +
+	"ProbeQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\ameasure\x18\x02 \x01(\tR\ameasure\x12\x12\n" +
 	"\x04peer\x18\x03 \x01(\tR\x04peer\x12\x10\n" +
@@ -2253,7 +2287,7 @@ const file_agents_proto_rawDesc = "" +
 	"\x06in_bps\x18\x03 \x01(\x04R\x05inBps2\x85\x01\n" +
 	"\x06Agents\x12;\n" +
 	"\aConnect\x12\x16.headgate.v1.FromAgent\x1a\x14.headgate.v1.ToAgent(\x010\x01\x12>\n" +
-	"\x05Renew\x12\x19.headgate.v1.RenewRequest\x1a\x1a.headgate.v1.RenewResponseB\x15Z\x13headgate/api/agentsb\x06proto3"
+	"\x05Renew\x12\x19.headgate.v1.RenewRequest\x1a\x1a.headgate.v1.RenewResponseB\"Z headgate.dev/headgate/api/agentsb\x06proto3"
 
 var (
 	file_agents_proto_rawDescOnce sync.Once
@@ -2286,12 +2320,12 @@ var file_agents_proto_goTypes = []any{
 	(*DeviceReport)(nil),    // 14: headgate.v1.DeviceReport
 	(*DirectionReport)(nil), // 15: headgate.v1.DirectionReport
 	(*Watch)(nil),           // 16: headgate.v1.Watch
-	(*UsageQuestion)(nil),   // 17: headgate.v1.UsageQuestion
+	(*UsageQuery)(nil),      // 17: headgate.v1.UsageQuery
 	(*UsageAnswer)(nil),     // 18: headgate.v1.UsageAnswer
 	(*Usage)(nil),           // 19: headgate.v1.Usage
-	(*SetsQuestion)(nil),    // 20: headgate.v1.SetsQuestion
+	(*SetsQuery)(nil),       // 20: headgate.v1.SetsQuery
 	(*SetsAnswer)(nil),      // 21: headgate.v1.SetsAnswer
-	(*ProbeQuestion)(nil),   // 22: headgate.v1.ProbeQuestion
+	(*ProbeQuery)(nil),      // 22: headgate.v1.ProbeQuery
 	(*ProbeAnswer)(nil),     // 23: headgate.v1.ProbeAnswer
 	(*ProbeServe)(nil),      // 24: headgate.v1.ProbeServe
 	(*ProbeServing)(nil),    // 25: headgate.v1.ProbeServing
@@ -2311,9 +2345,9 @@ var file_agents_proto_depIdxs = []int32{
 	25, // 7: headgate.v1.FromAgent.serving:type_name -> headgate.v1.ProbeServing
 	6,  // 8: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
 	16, // 9: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
-	17, // 10: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuestion
-	22, // 11: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuestion
-	20, // 12: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuestion
+	17, // 10: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuery
+	22, // 11: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuery
+	20, // 12: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuery
 	24, // 13: headgate.v1.ToAgent.serve:type_name -> headgate.v1.ProbeServe
 	5,  // 14: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
 	27, // 15: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry

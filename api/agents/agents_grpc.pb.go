@@ -1,6 +1,9 @@
 // The protocol between agents and controllers, over mutual TLS. An agent opens one stream to any
 // controller and keeps the stream open. A disconnected agent reconnects, to any controller.
 //
+// A query and its answers are messages of their own types in FromAgent and ToAgent, which carry the
+// number of the query.
+//
 // Fields are only added and never change their meaning, so that an agent and a controller whose
 // versions differ by one are compatible.
 

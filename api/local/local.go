@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"headgate/internal/ask"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // Socket is the default path of the agent's socket.

@@ -10,8 +10,8 @@ import (
 	"os"
 	"time"
 
-	"headgate/api"
-	"headgate/internal/pki"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // RequestTimeout is the usual timeout of a request. For a report the service queries every agent.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
-	"headgate/internal/pki"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // TestClient checks that a stored login reaches its service with its token, and no service with another

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/internal/wholefile"
+	"headgate.dev/headgate/internal/wholefile"
 )
 
 // Credentials is the address of a service and a token for it.

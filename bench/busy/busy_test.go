@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/bench/busy"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/bench/busy"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // Processor time of this program counts, that of another does not.

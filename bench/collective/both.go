@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // bothCases control FTP as well: in the databases' set, or in a set of its own.

@@ -7,10 +7,10 @@ import (
 	"math"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // calmCase is a set without congestion, alternately with and without control: four paced members and

@@ -5,7 +5,7 @@ package collective
 import (
 	"slices"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Bench returns the bench with every row of targets.go.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Every row and every case of the table of targets has a claim.

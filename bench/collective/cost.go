@@ -15,12 +15,12 @@ import (
 	kernel "github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/internal/bpfobj"
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // cost is how much of a core the eBPF programs and the daemon use while the flows of one set send:

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 // The methods of control: none, the paper's, and Headgate's.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // plot draws both databases' rates over time, as figures 6 and 7 of the paper: DB1 solid, DB2 dashed,

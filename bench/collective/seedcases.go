@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
-	"headgate/collective/host"
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // beside is how many of the paper's cases run in parallel. One uses a quarter of two processors with

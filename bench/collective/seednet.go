@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/collective/host"
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // The paper's network (figure 2). Where the paper has no value: 10 ms of delay between the routers,

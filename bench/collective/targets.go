@@ -1,6 +1,6 @@
 package collective
 
-import "headgate/bench"
+import "headgate.dev/headgate/bench"
 
 // Targets of collective control.
 var (

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"headgate/bench"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/unit"
 )
 
 // unfairCases are the five members besides 20 greedy connections outside of the set.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"headgate/bench"
-	"headgate/bench/service"
-	"headgate/internal/browser"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/service"
+	"headgate.dev/headgate/internal/browser"
 )
 
 // Bench returns the bench with every target of the dashboard.

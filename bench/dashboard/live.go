@@ -10,10 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/vishvananda/netlink"
 
-	"headgate/bench"
-	"headgate/internal/browser"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/browser"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // Chosen by this project.

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"headgate/bench"
-	"headgate/internal/browser"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/browser"
 )
 
 // hosts is the number of hosts, with 50 groups each.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"headgate/bench"
-	"headgate/internal/browser"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/browser"
 )
 
 func pagesCase() bench.Case {

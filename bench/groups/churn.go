@@ -20,11 +20,11 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/group"
-	"headgate/lab"
-	"headgate/shaper"
-	"headgate/shaper/htb"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
 )
 
 // churnVeths are created at once.

@@ -16,11 +16,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/group"
-	"headgate/lab"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // clientsCase is a group with `each:`, with many known clients of which some send more than their

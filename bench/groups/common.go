@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
-	"headgate/shaper"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/shaper"
 )
 
 // peerError handles an error by its origin: the case fails if it is Headgate's, and continues without

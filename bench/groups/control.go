@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/bench/peers"
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/peers"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // controlCase is a flood of one kind of control traffic, from a guest with a ceiling.

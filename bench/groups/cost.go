@@ -11,11 +11,11 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // costCase is the eBPF time per packet.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"headgate/bench"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/unit"
 )
 
 // manyDraws is the number of random cases of the paper's test in the row drawn.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // ecnCase is the paper's overload with and without ECN. Chapter VII: "ECN had no significant impact on

@@ -3,7 +3,7 @@ package groups
 import (
 	"slices"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Bench returns the bench of `headgate bench groups`.

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"headgate/bench"
-	"headgate/bench/peers"
-	"headgate/group"
-	"headgate/lab/meter"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/peers"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/meter"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Every row has claims, and every claim a row (Declared checks that).

@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/bench"
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // insideCase is paced senders within their guarantees, each in its own group, and a group that is

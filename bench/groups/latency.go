@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
-	"headgate/internal/plot"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 const latencyLimit = 100 * unit.Mbit

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"headgate/bench"
-	"headgate/bench/peers"
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/shaper/quantum"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/peers"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/shaper/quantum"
+	"headgate.dev/headgate/unit"
 )
 
 // limiter shapes during a measurement, in the namespace of the calling thread.

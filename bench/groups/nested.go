@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/group"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // nestedCase is a tree of three levels, limit, tenants, machines, in which every tenant has one busy

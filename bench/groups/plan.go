@@ -3,9 +3,9 @@ package groups
 import (
 	"fmt"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // dev is the server's device towards the router, which is limited.

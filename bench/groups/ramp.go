@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/internal/plot"
-	"headgate/lab"
-	"headgate/lab/meter"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/meter"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 func rampBenches(d *bench.Draw) (out []bench.Case) {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // rampCase is the paper's test in one setting.

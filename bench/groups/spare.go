@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/group"
-	"headgate/internal/plot"
-	"headgate/lab/traffic"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/plot"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // spareCase is groups of which some are idle, and the expected rates of the others.

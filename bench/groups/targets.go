@@ -1,6 +1,6 @@
 package groups
 
-import "headgate/bench"
+import "headgate.dev/headgate/bench"
 
 // The targets. Nothing else in this package has limits of acceptable values.
 var (

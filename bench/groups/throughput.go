@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/internal/plot"
-	"headgate/lab"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
+	"headgate.dev/headgate/lab"
 )
 
 // throughputCase compares a limit that is not reached with no Headgate.

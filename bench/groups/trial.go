@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/bench/busy"
-	"headgate/bench/peers"
-	"headgate/lab"
-	"headgate/lab/meter"
-	"headgate/lab/traffic"
-	"headgate/shaper"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/busy"
+	"headgate.dev/headgate/bench/peers"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/meter"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
 )
 
 // trial is one run of flows through the lab's network with an active limiter.

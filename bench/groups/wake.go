@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"headgate/bench"
-	"headgate/internal/plot"
-	"headgate/lab"
-	"headgate/lab/meter"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/meter"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // wakeCase is return and lend in one setting: group3 (40 %) alternately sleeps and wakes while the

@@ -19,11 +19,11 @@ import (
 	vnl "github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/group"
-	"headgate/lab"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // wayCase is foreign packet processing on the path of packets through a shaped device:

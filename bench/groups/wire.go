@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/bench/peers"
-	"headgate/group"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/peers"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // wireCase is a full link of one rate, with shaping at one place.

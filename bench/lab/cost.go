@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 const costID = "cost/1Gbit/50ms"

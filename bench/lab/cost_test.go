@@ -3,7 +3,7 @@ package lab
 import (
 	"testing"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // The cost of a half-empty link is not that of a full one.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // socketDrops returns the number of datagrams that the server's sockets dropped.

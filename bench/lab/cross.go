@@ -7,11 +7,11 @@ import (
 	"math"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // crossCase is virtual cross traffic, and a probe flow that offers more than the available bandwidth.

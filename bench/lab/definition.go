@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // A definition checks the log of all packets against what a link must have done with each. It does not

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // logOf offers a link bursts of arrivals at 0.7 to 1.6 of its rate, and returns its log.

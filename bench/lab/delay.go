@@ -6,11 +6,11 @@ import (
 	"math"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // delayCase measures pings over one link.

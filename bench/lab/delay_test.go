@@ -3,7 +3,7 @@ package lab
 import (
 	"testing"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // Pings without an answer do not count as short delays.

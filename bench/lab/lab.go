@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/bench"
-	"headgate/bench/switching"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/switching"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // Bench returns the bench of the lab, with every row of targets.go.

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // logged creates a lab of one link, runs fn in it, and returns the release log of its forward

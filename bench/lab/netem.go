@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // The same connection over netem, in a virtual machine with Debian's kernel, which has it: an emulated

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // plots are pictures of the results of several cases.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // queueCase is one queue or limiter with real traffic, and its definition.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // rateCase is one TCP connection through one link.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // A network of 20 hosts and 30 links: a ring, and a chord for every second host.

@@ -1,6 +1,6 @@
 package lab
 
-import "headgate/bench"
+import "headgate.dev/headgate/bench"
 
 // Targets of the lab.
 var (

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // HTB is an HTB tree as an experienced administrator configures it by hand: the rate of a class is its

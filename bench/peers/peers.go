@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // Limiter limits a device of the calling thread's network namespace. Clear removes everything of it.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/bench/peers"
-	"headgate/group"
-	"headgate/lab"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/bench/peers"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 func tree(t *testing.T) *group.Tree {

@@ -3,8 +3,8 @@ package peers
 import (
 	"fmt"
 
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Police is the kernel's own policer, act_police, on the frames of a guest, which are matched by the

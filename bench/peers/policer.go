@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net"
 
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Policer drops packets above a rate and a burst. Only for out.

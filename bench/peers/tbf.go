@@ -3,8 +3,8 @@ package peers
 import (
 	"fmt"
 
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // TBF is one token bucket and one queue for the whole device.

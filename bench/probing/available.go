@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/lab/wire"
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/wire"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // pathload is the peer: the method as the dissertation describes it (5.3).

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/capacity"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // narrow is a path with a narrow link, and perhaps a shaper.

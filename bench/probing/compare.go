@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/compare"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/compare"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // pathComp is the dissertation's method.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // harmed are the paths on which a bystander sends a small packet every 2 ms, first without other

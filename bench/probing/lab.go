@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/probe/path"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/path"
 )
 
 // The two ends of every path in the lab, and a router if there is other traffic:

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/limiter"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // limited is a path with one kind of limiter, and its parameters; a parameter of another kind is NaN.

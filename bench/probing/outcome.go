@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"headgate/bench"
-	"headgate/probe"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/probe"
 )
 
 // outcome is the result of a method on one path.

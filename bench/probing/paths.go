@@ -3,10 +3,10 @@ package probing
 import (
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // endless queues drop nothing.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // distribution is a plot of errors: the fraction of the paths with at most an error of x. A path

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"sync"
 
-	"headgate/probe"
-	"headgate/probe/sim"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
 )
 
 // next returns a method's next train from the samples so far.

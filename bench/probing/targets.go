@@ -1,6 +1,6 @@
 package probing
 
-import "headgate/bench"
+import "headgate.dev/headgate/bench"
 
 // Targets of the probe.
 var (

@@ -6,10 +6,10 @@ import (
 	"math"
 	"time"
 
-	"headgate/bench"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/tokenrate"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tokenrate"
 )
 
 // The dissertation's methods are compared on the same paths.

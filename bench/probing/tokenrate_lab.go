@@ -5,10 +5,10 @@ import (
 	"math"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // iperf3 is the peer in the lab: the tool that an expert would use.

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // The provider of the row "tune", and the tenant's groups behind it.

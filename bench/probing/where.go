@@ -7,15 +7,15 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/probe"
-	"headgate/probe/capacity"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // seedMTU is the dissertation's "1500 bytes": it does not count layer-2 headers.

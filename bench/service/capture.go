@@ -15,7 +15,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // capture is tcpdump on a device: the outgoing packets, in bytes of layer 2 by destination port.

@@ -11,10 +11,10 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/internal/nl"
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // Chosen by this project: the load while changes are timed.

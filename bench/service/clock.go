@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/thread"
+	"headgate.dev/headgate/internal/thread"
 )
 
 // clock is the time of day of a process and its children: that of the machine, plus an offset. There

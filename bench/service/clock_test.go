@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // A process has its own time of day, which can change. The shell's date(1) uses the vDSO, so the test

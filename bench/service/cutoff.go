@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/unit"
 )
 
 // goesOn is how long a disconnected agent is observed after it has repaired the shaping.

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/unit"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/unit"
 )
 
 // fleet is the streams of many agents, which enforce nothing.
@@ -91,7 +91,10 @@ func (f *fleet) start(ctx context.Context) error {
 			return &agents.Facts{Kernel: "6.18", Devices: []*agents.Device{{Name: "eth0", Up: true, Mtu: 1500, SpeedBps: 1e9, Owner: "controller"}}}
 		}
 		l.Report = f.reports()
-		l.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer { return &agents.UsageAnswer{Id: q.Id} }
+		l.Handlers = []remote.Handler{remote.Answer(func(_ context.Context, q *agents.UsageQuery, answer func(*agents.UsageAnswer)) error {
+			answer(&agents.UsageAnswer{Id: q.Id})
+			return nil
+		})}
 		f.all.Go(func() { _ = l.Run(ctx) })
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // A run that did not produce the load of its row fails.

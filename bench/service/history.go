@@ -12,7 +12,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // history is requests and their outcomes.

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/internal/nl"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // Proof from outside that groups are in force: the offered load of a group is three times its ceiling,

@@ -5,7 +5,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // asked is one request: a guarantee for a group, 0 to release it.

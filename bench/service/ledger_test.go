@@ -7,7 +7,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Non-linearizable histories are detected, and linearizable ones are accepted.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/bench"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/unit"
 )
 
 // From the targets.

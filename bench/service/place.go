@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/agent/remote"
-	"headgate/internal/pki"
-	"headgate/lab"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/lab"
 )
 
 // place is a network with controllers, and nodes for clients:

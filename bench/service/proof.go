@@ -14,12 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/api"
-	"headgate/bench"
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // Targets.

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/bench"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/unit"
 )
 
 // Targets.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // Scene is a service for other benches: a controller, the streams of some agents that enforce nothing,

@@ -17,8 +17,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"headgate/api"
-	"headgate/bench"
+	"headgate.dev/headgate/api"
+	"headgate.dev/headgate/bench"
 )
 
 // checks are those of the target. A schema cannot express all reasons for which a request may be

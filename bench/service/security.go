@@ -17,9 +17,9 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"headgate/api"
-	"headgate/bench"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/pki"
 )
 
 func securityCases() []bench.Case {

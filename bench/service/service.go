@@ -3,7 +3,7 @@ package service
 import (
 	"slices"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Bench returns the bench with every target of the service.

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/shaper/htb/earlier"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/shaper/htb/earlier"
+	"headgate.dev/headgate/unit"
 )
 
 // Targets.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // spent is the processor time and memory of controllers and their stores.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // clock counts the processor time of programs, by the scheduler's own counters in ns. The machine's

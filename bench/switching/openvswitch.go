@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // ovs is a private Open vSwitch in the host: its programs are child processes in the host's namespace,

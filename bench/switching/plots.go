@@ -3,8 +3,8 @@ package switching
 import (
 	"fmt"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // titles of the measures.

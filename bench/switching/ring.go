@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // hops are the ring. The i-th hop's port is basePort+i.

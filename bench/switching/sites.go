@@ -9,11 +9,11 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
 )
 
 // machines of the ring, and host, which connects them.

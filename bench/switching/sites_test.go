@@ -13,11 +13,11 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/htb"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
 )
 
 // Each site carries the ring through the switch for which it is named.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // measured: every cell has to be measured and printed, whatever its value.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // The values that the requirement quotes are the means of the table as printed.

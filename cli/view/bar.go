@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"headgate/usage"
+	"headgate.dev/headgate/usage"
 )
 
 // bar draws a rate on a scale from 0 to the limit: the part within the guarantee

@@ -6,8 +6,8 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
-	"headgate/unit/rounded"
-	"headgate/usage"
+	"headgate.dev/headgate/unit/rounded"
+	"headgate.dev/headgate/usage"
 )
 
 // column is one column of the table. Columns of fixed width have text; bar and

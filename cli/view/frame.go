@@ -3,7 +3,7 @@ package view
 import (
 	"time"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Frame is the rates of all watched devices in one interval.

@@ -6,8 +6,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"headgate/lab/report"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/lab/report"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // LabScreen is the live view of a running lab, a model of bubbletea. The caller sends

@@ -8,7 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
 
-	"headgate/lab/report"
+	"headgate.dev/headgate/lab/report"
 )
 
 // The live view of a lab fills its window exactly, shows the last frame, scrolls, and calls stop

@@ -3,7 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/unit/rounded"
 	"io"
 	"strings"
 	"time"

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/usage"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/usage"
 )
 
 // historyLength is the number of rates in a Row's history.

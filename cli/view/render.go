@@ -8,9 +8,9 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
-	"headgate/group"
-	"headgate/unit/rounded"
-	"headgate/usage"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit/rounded"
+	"headgate.dev/headgate/usage"
 )
 
 // Order is the sort order of groups.

@@ -8,7 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // Source reads the actual state of the watched devices. Devices without Headgate's

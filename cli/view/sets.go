@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // Set is the state and rates of a connection set between two observations.
@@ -22,10 +22,10 @@ type Set struct {
 type SetMember struct {
 	host.ConnectionState
 	Rate float64 // bit/s
-	// Share is the connection's share of the set's rate, Part the target share. 0 is not known
-	// yet.
+	// Share is the connection's share of the set's rate, TargetShare the target share. 0 is not
+	// known yet.
 	Share, TargetShare   float64
-	RetransmitsPerSecond float64   // retransmitted segments per second
+	RetransmitsPerSecond float64
 	History              []float64 // of Share, the newest last, at most historyLength
 }
 
@@ -58,10 +58,10 @@ type SetTracker struct {
 
 // counters is the last counters of a connection.
 type counters struct {
-	at      time.Duration
-	acked   uint64
-	again   uint32
-	history []float64
+	at          time.Duration
+	acked       uint64
+	retransmits uint32
+	history     []float64
 }
 
 // Update takes the current states, and returns the rates since the last call.
@@ -75,12 +75,12 @@ func (t *SetTracker) Update(states []host.State) (out []Set) {
 			was, known := t.before[c.ID]
 			if took := (s.At - was.at).Seconds(); known && took > 0 {
 				m.Rate = float64(c.Acked-was.acked) * 8 / took
-				m.RetransmitsPerSecond = float64(c.Retransmits-was.again) / took
+				m.RetransmitsPerSecond = float64(c.Retransmits-was.retransmits) / took
 			}
 			m.History = was.history
 			set.Rate += m.Rate
 			set.LearnedRate += float64(c.Needs)
-			all += part(c)
+			all += shareBasis(c)
 			set.Members = append(set.Members, m)
 		}
 		for i := range set.Members {
@@ -90,7 +90,7 @@ func (t *SetTracker) Update(states []host.State) (out []Set) {
 				m.History = append(m.History[max(0, len(m.History)-historyLength+1):len(m.History):len(m.History)], m.Share)
 			}
 			if all > 0 {
-				m.TargetShare = part(m.ConnectionState) / all
+				m.TargetShare = shareBasis(m.ConnectionState) / all
 			}
 			now[m.ID] = counters{s.At, m.Acked, m.Retransmits, m.History}
 		}
@@ -100,9 +100,9 @@ func (t *SetTracker) Update(states []host.State) (out []Set) {
 	return out
 }
 
-// part returns the weight of a connection, or else its learned rate. The target share is
+// shareBasis returns the weight of a connection, or else its learned rate. The target share is
 // proportional to it.
-func part(c host.ConnectionState) float64 {
+func shareBasis(c host.ConnectionState) float64 {
 	if c.Weight > 0 {
 		return c.Weight
 	}

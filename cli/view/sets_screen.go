@@ -7,7 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 // SetScreen is the live view of "headgate collective top", a model of bubbletea.

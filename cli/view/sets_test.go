@@ -7,7 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 // twoTo1 returns a set after this many seconds: 4 and 2 Mbit/s, with learned rates of 4.8 and 2.4.

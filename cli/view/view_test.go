@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // plainTheme has no colours and does not depend on the machine's locale.

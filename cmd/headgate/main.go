@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"headgate/cli"
+	"headgate.dev/headgate/cli"
 )
 
 func main() {

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // Check returns an error if this machine cannot run a set: because of unknown users, or
@@ -73,7 +73,7 @@ func (h *Host) ensureSet(p collective.Policy, attached []*set) (s *set, fresh bo
 		if other := h.by[next.number]; other != nil {
 			return nil, false, fmt.Errorf("set name collides with the set %s in the kernel: rename one of them", other.policy.Name)
 		}
-		if err := h.table.Attach(next.watched()); err != nil {
+		if err := h.table.Attach(next.sockopsSet()); err != nil {
 			return nil, false, err
 		}
 		h.by[next.number] = next
@@ -81,12 +81,12 @@ func (h *Host) ensureSet(p collective.Policy, attached []*set) (s *set, fresh bo
 	}
 	// If connections match several sets of one cgroup, the set that was attached first
 	// has them.
-	follows := slices.ContainsFunc(attached, func(o *set) bool { return o.at == next.at })
+	follows := slices.ContainsFunc(attached, func(o *set) bool { return o.cgroup == next.cgroup })
 	if !follows && reflect.DeepEqual(next.policy, s.policy) {
 		return s, false, nil
 	}
-	if fresh = follows || next.at != s.at || !sameRules(next.policy, s.policy); fresh {
-		if err := h.table.Attach(next.watched()); err != nil {
+	if fresh = follows || next.cgroup != s.cgroup || !sameRules(next.policy, s.policy); fresh {
+		if err := h.table.Attach(next.sockopsSet()); err != nil {
 			return s, false, err
 		}
 	}
@@ -105,8 +105,8 @@ func sameRules(a, b collective.Policy) bool {
 
 // updateSet updates a set to next.
 func (h *Host) updateSet(s, next *set) {
-	moved, before := s.at != next.at, s.policy
-	s.policy, s.users, s.at = next.policy, next.users, next.at
+	moved, before := s.cgroup != next.cgroup, s.policy
+	s.policy, s.users, s.cgroup = next.policy, next.users, next.cgroup
 	if s.policy.PaperControl != before.PaperControl || s.policy.PerDestination != before.PerDestination {
 		// These need new control cycles, which learn from the beginning.
 		members := s.members

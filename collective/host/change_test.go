@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/collective"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // Sets change while they run. Unchanged ones keep what they learned, and connections move

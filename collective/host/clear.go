@@ -5,13 +5,13 @@ import (
 	"os"
 	"time"
 
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // Clear removes what a killed process with that name left: its programs, its table and
 // its socket. found reports whether there was something. The programs remain for capped
 // connections that send nothing, and release these when they send again; idle is their
-// number. If the process is running, Clear returns sockops.ErrTaken.
+// number. If the process is running, Clear returns sockops.ErrInUse.
 func Clear(instance string) (found bool, idle int, err error) {
 	if found, err = sockops.Exists(instance); err != nil || !found {
 		return found, 0, err

@@ -11,10 +11,10 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/lab/labtest"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/unit"
 )
 
 // Connections that another build capped stay capped until its program has released them.
@@ -90,7 +90,7 @@ func (*capsAll) Caps(time.Duration) iter.Seq2[collective.ID, collective.Cap] {
 func TestDryRun(t *testing.T) {
 	m := &member{Connection: &sockops.Connection{ID: 1, Segment: 1448}}
 	p := &part{control: &capsAll{}, members: map[collective.ID]*member{1: m}}
-	p.obey(nil, time.Second, true)
+	p.applyCaps(nil, time.Second, true)
 	if got := p.state().Connections[0].Pace; got != unit.Mbit {
 		t.Errorf("reported pace is %v", got)
 	}
@@ -99,5 +99,5 @@ func TestDryRun(t *testing.T) {
 			t.Error("a normal run does not access the table, either, so the test is void")
 		}
 	}()
-	p.obey(nil, time.Second, false)
+	p.applyCaps(nil, time.Second, false)
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"headgate/internal/ask"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // ErrNotRunning is the error if no process with the name is running.

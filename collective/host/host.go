@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/internal/ask"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // Intervals and timeouts, chosen by Headgate.
@@ -71,7 +71,7 @@ func (h *Host) begin(policies []collective.Policy) error {
 	// Release the connections that a killed process capped.
 	releaseCaps(h.table)
 	for _, s := range h.sets {
-		if err := h.table.Attach(s.watched()); err != nil {
+		if err := h.table.Attach(s.sockopsSet()); err != nil {
 			return fmt.Errorf("set %s: %w", s.policy.Name, err)
 		}
 	}
@@ -95,7 +95,7 @@ func number(name string) uint32 {
 }
 
 func (h *Host) join(s *set) {
-	if err := h.table.Join(s.watched()); err != nil {
+	if err := h.table.Join(s.sockopsSet()); err != nil {
 		slog.Warn("cannot add open connections to the set", "set", s.policy.Name, "error", err)
 	}
 }
@@ -197,11 +197,11 @@ func (h *Host) look() {
 
 // followCgroup updates the cgroup of a set, which a service may remove and create.
 func (h *Host) followCgroup(s *set) {
-	before := s.at
+	before := s.cgroup
 	moved, err := s.find()
 	if err == nil && moved {
-		if err = h.table.Follow(s.number, s.at.path); err != nil {
-			s.at = before
+		if err = h.table.Follow(s.number, s.cgroup.path); err != nil {
+			s.cgroup = before
 		}
 	}
 	if errors.Is(err, os.ErrNotExist) {
@@ -217,11 +217,11 @@ func (h *Host) followCgroup(s *set) {
 	if s.lastError = ""; !moved {
 		return
 	}
-	if s.at.path == "" {
+	if s.cgroup.path == "" {
 		slog.Warn("cgroup was removed, set waits for it", "set", s.policy.Name, "cgroup", before.path)
 		return
 	}
-	slog.Info("cgroup found", "set", s.policy.Name, "cgroup", s.at.path)
+	slog.Info("cgroup found", "set", s.policy.Name, "cgroup", s.cgroup.path)
 	h.join(s)
 }
 

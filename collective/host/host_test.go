@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 var instances atomic.Int32
@@ -200,7 +200,7 @@ func TestJoin(t *testing.T) {
 	with(t, a, func(fd int) {
 		for user, want := range map[uint32]bool{0: true, 1001: true, 1002: false} {
 			var err error
-			if e := r.requests.Do(func() { err = r.adopt(user, request{Join: "asked", Weight: 2}, fd) }); e != nil {
+			if e := r.requests.Do(func() { err = r.addConnection(user, request{Join: "asked", Weight: 2}, fd) }); e != nil {
 				t.Fatal(e)
 			}
 			if (err == nil) != want {
@@ -304,7 +304,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	with(t, b, func(fd int) {
-		if err := h.adopt(0, request{Join: "asked", Weight: 3}, fd); err != nil {
+		if err := h.addConnection(0, request{Join: "asked", Weight: 3}, fd); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -414,7 +414,7 @@ func TestManyClose(t *testing.T) {
 			l.Close()
 		}
 		r.wait(t, "no connection is in the set", func(s []State) bool { return len(s[0].Connections) == 0 })
-		if n, err := r.table.DroppedWhenFull(); n > 0 || err != nil {
+		if n, err := r.table.RefusedWhenFull(); n > 0 || err != nil {
 			t.Errorf("round %d: %d were refused (%v)", round, n, err)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/collective/sockops"
-	"headgate/internal/ask"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/ask"
 )
 
-// adopt adds a connection to a set, at the request of a user.
-func (h *Host) adopt(user uint32, r request, fd int) error {
+// addConnection adds a connection to a set, at the request of a user.
+func (h *Host) addConnection(user uint32, r request, fd int) error {
 	var s *set
 	var names []string
 	for _, each := range h.sets {

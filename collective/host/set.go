@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/internal/ask"
-	"headgate/internal/cgroup2"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/unit"
 )
 
 // Bounds of a window in packets, chosen by Headgate.
@@ -30,7 +30,7 @@ type set struct {
 	policy    collective.Policy
 	number    uint32
 	users     []uint32 // users whose programs may join
-	at        cgroupRef
+	cgroup    cgroupRef
 	lastError string        // last logged error of looking up the cgroup
 	since     time.Duration // when the set was created
 	// parts are by destination, or only one with the zero Addr; members are those of all
@@ -39,7 +39,7 @@ type set struct {
 	members map[collective.ID]*member
 }
 
-// cgroupRef is the cgroup of a set; the zero place is none.
+// cgroupRef is the cgroup of a set; the zero cgroupRef is none.
 type cgroupRef struct {
 	path string
 	id   uint64
@@ -89,8 +89,8 @@ func newSet(p collective.Policy) (*set, error) {
 	return s, nil
 }
 
-func (s *set) watched() sockops.Set {
-	return sockops.Set{Number: s.number, Cgroup: s.at.path, Rules: s.policy.Rules}
+func (s *set) sockopsSet() sockops.Set {
+	return sockops.Set{Number: s.number, Cgroup: s.cgroup.path, Rules: s.policy.Rules}
 }
 
 // find looks up the cgroup of the set, and reports whether it has changed.
@@ -110,8 +110,8 @@ func (s *set) find() (moved bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	moved = at != s.at
-	s.at = at
+	moved = at != s.cgroup
+	s.cgroup = at
 	return moved, nil
 }
 
@@ -205,12 +205,12 @@ func (s *set) remove(id collective.ID) {
 
 func (s *set) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
 	for _, p := range s.parts {
-		p.obey(table, now, dry)
+		p.applyCaps(table, now, dry)
 	}
 }
 
-// obey puts caps in force. A connection without a cap keeps none: its lease expires.
-func (p *part) obey(table *sockops.Table, now time.Duration, dry bool) {
+// applyCaps puts caps in force. A connection without a cap keeps none: its lease expires.
+func (p *part) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
 	caps, capped := p.control.Caps(now), false
 	for id, c := range caps {
 		capped = true

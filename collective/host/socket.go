@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"headgate/internal/ask"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // socketDir has a socket for each running process.
@@ -52,7 +52,7 @@ func (s *Server) answer(q ask.Request) any {
 	switch {
 	case r.Join != "":
 		var refused error
-		if err = s.host.requests.Do(func() { refused = s.host.adopt(q.User, r, q.FD) }); err == nil {
+		if err = s.host.requests.Do(func() { refused = s.host.addConnection(q.User, r, q.FD) }); err == nil {
 			err = refused
 		}
 	case q.User != 0:

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/unit"
 )
 
 // State is the state of a set, or of its part for one destination.
@@ -84,11 +84,11 @@ func (h *Host) State() (out []State) {
 
 // waiting reports whether the set's cgroup does not exist.
 func (s *set) waiting() bool {
-	return s.at.path == "" && (s.policy.Cgroup != "" || s.policy.Unit != "")
+	return s.cgroup.path == "" && (s.policy.Cgroup != "" || s.policy.Unit != "")
 }
 
 func (p *part) state() State {
-	out := State{Controlling: p.phase.controlling, Since: p.phase.since, Resent: p.phase.now.part(), ResentBefore: p.phase.before.part(), Connections: []ConnectionState{}}
+	out := State{Controlling: p.phase.controlling, Since: p.phase.since, Resent: p.phase.now.fraction(), ResentBefore: p.phase.before.fraction(), Connections: []ConnectionState{}}
 	for id, m := range p.members {
 		needs, _ := p.control.LearnedRate(id)
 		out.Connections = append(out.Connections, ConnectionState{
@@ -105,23 +105,23 @@ func (p *part) state() State {
 type phase struct {
 	controlling bool
 	since       time.Duration
-	now, before resent
+	now, before retransmissions
 }
 
 func (p *phase) begin(at time.Duration, controlling bool) {
 	p.controlling, p.since = controlling, at
-	p.before, p.now = p.now, resent{}
+	p.before, p.now = p.now, retransmissions{}
 }
 
-func (p *phase) count(segments, again uint32) {
+func (p *phase) count(segments, retransmitted uint32) {
 	p.now.segments += float64(segments)
-	p.now.again += float64(again)
+	p.now.retransmitted += float64(retransmitted)
 }
 
-// resent is the number of segments that were sent, and of those that were retransmitted.
-type resent struct{ segments, again float64 }
+// retransmissions is the number of segments that were sent, and of those that were retransmitted.
+type retransmissions struct{ segments, retransmitted float64 }
 
-func (r resent) part() float64 { return r.again / max(r.segments, 1) }
+func (r retransmissions) fraction() float64 { return r.retransmitted / max(r.segments, 1) }
 
 // rate is the rate of a connection between two slow ticks.
 type rate struct {

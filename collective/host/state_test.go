@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/unit"
 )
 
 // The bytes that a connection sent before it was in the set do not count for its rate.

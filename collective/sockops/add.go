@@ -11,19 +11,19 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/internal/thread"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/internal/thread"
 )
 
-// Errors of Adopt.
+// Errors of AddConnection.
 var (
 	ErrNoConnection = errors.New("not a TCP connection")
 	ErrNotOpen      = errors.New("connection is not established")
 	ErrFull         = errors.New("table of connections is full")
 )
 
-// cappedConnection is struct held of sockops.c.
-type cappedConnection struct {
+// socketData is struct held of sockops.c.
+type socketData struct {
 	Slot, Version, Pace    uint32
 	Paced, Clamped, Joined uint8
 	_                      uint8
@@ -38,7 +38,7 @@ func (t *Table) AddConnection(fd int, to uint32, weight float64) (id collective.
 		return 0, 0, err
 	}
 	id = collective.ID(cookie)
-	var h cappedConnection
+	var h socketData
 	switch err := t.connections.Lookup(uint32(fd), &h); {
 	case err == nil:
 		s := &t.all[h.Slot]
@@ -165,7 +165,7 @@ func (a *callbackEnabler) Close() {
 
 // enableCallbacks runs that program for the connections of this thread's network namespace.
 func (t *Table) enableCallbacks() error {
-	if t.joined == nil {
+	if t.enabler == nil {
 		c, err := t.load(Set{}, "headgate_asked")
 		if err != nil {
 			return fmt.Errorf("cannot load the program that finds the connection: %w", err)
@@ -175,9 +175,9 @@ func (t *Table) enableCallbacks() error {
 			c.Close()
 			return err
 		}
-		t.joined = &callbackEnabler{c, l}
+		t.enabler = &callbackEnabler{c, l}
 	}
-	return run(t.joined.Iter)
+	return run(t.enabler.Iter)
 }
 
 // enableCallbacksIn enables the callbacks of connections that join, in the network namespace of fd's
@@ -196,7 +196,7 @@ func (t *Table) enableCallbacksIn(fd int) error {
 	})
 }
 
-// completeJoins completes calls of Adopt during which an earlier process was killed.
+// completeJoins completes calls of AddConnection during which an earlier process was killed.
 func (t *Table) completeJoins() error {
 	begun := func(s *slot) bool { return s.Cookie != 0 && s.Asked == joining }
 	if !slices.ContainsFunc(t.all, func(s slot) bool { return begun(&s) }) {

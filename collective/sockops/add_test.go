@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // pipe returns both ends of a TCP connection of IPv6 over loopback.

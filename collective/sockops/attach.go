@@ -12,8 +12,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // Set selects the connections that a program adds to the table.
@@ -210,11 +210,11 @@ func (t *Table) Detach(but ...uint32) error {
 	return nil
 }
 
-// RemoveConnections removes the connections from their sets for which stays returns false. Join may
+// RemoveConnections removes the connections for which keep returns false from their sets. Join may
 // add them to another set; the programs of all sets lift the caps of those in none.
-func (t *Table) RemoveConnections(stays func(*Connection) bool) {
+func (t *Table) RemoveConnections(keep func(*Connection) bool) {
 	for c := range t.Connections() {
-		if !stays(c) {
+		if !keep(c) {
 			t.all[c.slot].Set = NoSet
 		}
 	}

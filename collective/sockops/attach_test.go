@@ -17,9 +17,9 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // A connection whose clamp is lifted continues with its window: it is not in slow start,

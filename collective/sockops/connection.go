@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 // Connection is the state of a connection.
@@ -54,15 +54,16 @@ type slotState struct {
 }
 
 // staysHot is the number of looks for which a slot without a change is still looked at
-// every time. Of the other slots each look checks others, or a 64th, in turn.
+// every time. Of the other slots each look checks scanPerLook, or a 64th of all if that is more,
+// in turn.
 const staysHot, scanPerLook = 100, 256
 
 // Look calls changed for every connection with new data since the last look, and ended
 // for every connection that has ended. For a silent connection it does so when its turn
 // comes.
 func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collective.ID)) {
-	if t.slotState == nil {
-		t.slotState = make([]slotState, len(t.all))
+	if t.slotStates == nil {
+		t.slotStates = make([]slotState, len(t.all))
 	}
 	still := t.hot[:0]
 	for _, i := range t.hot {
@@ -72,7 +73,7 @@ func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collec
 	}
 	t.hot = still
 	for range min(max(scanPerLook, len(t.all)/64), len(t.all)) {
-		if t.slotState[t.turn].hot == 0 && t.look(t.turn, changed, ended) {
+		if t.slotStates[t.turn].hot == 0 && t.look(t.turn, changed, ended) {
 			t.hot = append(t.hot, t.turn)
 		}
 		t.turn = (t.turn + 1) % len(t.all)
@@ -81,15 +82,15 @@ func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collec
 
 // lookNext makes the next Look check a slot.
 func (t *Table) lookNext(i int) {
-	if t.slotState != nil && t.slotState[i].hot == 0 {
-		t.slotState[i].hot = staysHot
+	if t.slotStates != nil && t.slotStates[i].hot == 0 {
+		t.slotStates[i].hot = staysHot
 		t.hot = append(t.hot, i)
 	}
 }
 
 // look checks one slot, and reports whether it is hot.
 func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id collective.ID)) (hot bool) {
-	s, w := &t.all[i], &t.slotState[i]
+	s, w := &t.all[i], &t.slotStates[i]
 	id := collective.ID(atomic.LoadUint64(&s.Cookie))
 	if begun := atomic.LoadUint64(&s.BegunNs); id != w.id || begun != w.begun {
 		if w.told {

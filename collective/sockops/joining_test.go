@@ -6,10 +6,10 @@ import (
 	"os"
 	"testing"
 
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab/labtest"
 )
 
-// The next process completes an Adopt during which a process was killed: an open
+// The next process completes an AddConnection during which a process was killed: an open
 // connection has callbacks from then on, and the slot of one that has ended is freed.
 func TestKilledWithinAdopt(t *testing.T) {
 	labtest.NeedRoot(t)

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/thread"
+	"headgate.dev/headgate/internal/thread"
 )
 
 // forEachNamespace calls fn in each network namespace that a process is in or that has a

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/sockops"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // After a timeout Reno retransmits packets that had arrived. Their acknowledgement comes

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"unsafe"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 // rule is struct rule of slot.h.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // The kernel adds the connections that match a rule, and no others: by port and by

@@ -30,13 +30,13 @@ type slot struct {
 	_                     [24]byte
 }
 
-// The values of Asked, as in slot.h.
+// The values of Asked: ASKED and ASKED_NOW in slot.h.
 const joined, joining uint32 = 1, 2
 
 // layout returns a number that differs between builds with different slots.
 func layout() uint64 {
 	hash := fnv.New64a()
-	for _, of := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[cappedConnection]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[socketData]()} {
 		for _, f := range reflect.VisibleFields(of) {
 			fmt.Fprintln(hash, f.Name, f.Offset, f.Type)
 		}

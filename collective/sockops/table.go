@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/bpfobj"
 )
 
 // Table is the table of the connections of some sets.
@@ -25,10 +25,10 @@ type Table struct {
 	memory                []byte
 	all                   []slot
 	programs              map[uint32]*ebpf.Collection // by set
-	joined                *callbackEnabler            // nil until the first use
+	enabler               *callbackEnabler            // nil until the first use
 	threshold             congestionName
 	version               uint32
-	slotState             []slotState // by slot
+	slotStates            []slotState // by slot
 	hot                   []int       // slots that every look checks
 	turn                  int         // the next of the other slots
 }
@@ -196,8 +196,8 @@ func (t *Table) mapSlots() error {
 // Size returns the number of slots: that of an earlier process if the table is its.
 func (t *Table) Size() int { return len(t.all) }
 
-// DroppedWhenFull returns how many connections found the table full.
-func (t *Table) DroppedWhenFull() (uint64, error) { return t.counted(countRefused) }
+// RefusedWhenFull returns how many connections were refused because the table was full.
+func (t *Table) RefusedWhenFull() (uint64, error) { return t.counted(countRefused) }
 
 // Indexes of the counters, as in sockops.c.
 const (
@@ -242,8 +242,8 @@ func (t *Table) Close() {
 	for _, c := range t.programs {
 		c.Close()
 	}
-	if t.joined != nil {
-		t.joined.Close()
+	if t.enabler != nil {
+		t.enabler.Close()
 	}
 	for _, m := range t.maps() {
 		(*m).Close()
@@ -253,7 +253,7 @@ func (t *Table) Close() {
 
 // Remove removes the programs and the table. Connections that are capped then stay
 // capped: call Lift before, and wait until none is capped and none is held by a program
-// of another build (Retire).
+// of another build (RetireOtherBuilds).
 func (t *Table) Remove() error { return errors.Join(t.unpin(), os.Remove(t.dir)) }
 
 func (t *Table) unpin() error {

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/sockops"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // table returns a table that watches the connections of a cgroup.
@@ -188,14 +188,14 @@ func TestFull(t *testing.T) {
 	tab := table(t, labtest.Cgroup(t), 4)
 	l := rig(t)
 	s := start(t, l, 5, 10*time.Second, "cubic") // each flow has two ends
-	if n, err := tab.DroppedWhenFull(); n != 6 || err != nil {
+	if n, err := tab.RefusedWhenFull(); n != 6 || err != nil {
 		t.Errorf("%d were refused, want 6 (%v)", n, err)
 	}
 	s.Stop()
 	s.Wait()
 	time.Sleep(300 * time.Millisecond)
 	start(t, l, 2, 10*time.Second, "cubic")
-	if n, err := tab.DroppedWhenFull(); n != 6 || err != nil {
+	if n, err := tab.RefusedWhenFull(); n != 6 || err != nil {
 		t.Errorf("%d were refused after slots were freed, want 6 (%v)", n, err)
 	}
 }

@@ -3,9 +3,9 @@ package scenario
 import (
 	"fmt"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // The link of the first host: Headgate's limits, and the real bottlenecks behind them,

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"time"
 
-	"headgate/group"
-	"headgate/lab/traffic"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // Scenario describes the demo: its phases, and the demand of each flow in each phase.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // TestScenario: the scenario is consistent.

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/cgroup2"
-	"headgate/internal/netdev"
-	"headgate/internal/nft"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/internal/nft"
 )
 
 // Warning is a warning about one document: a rule or limit of it likely has no effect. It is no mistake

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/config"
-	"headgate/internal/netdev"
-	"headgate/internal/nft"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/internal/nft"
+	"headgate.dev/headgate/unit"
 )
 
 func parse(t *testing.T, dev, direction, rule string) config.Set {

@@ -3,9 +3,9 @@ package placement
 import (
 	"fmt"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // Speeds returns warnings about limits above the speed of the link. speed returns the speed of a

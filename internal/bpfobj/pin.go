@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/mountns"
+	"headgate.dev/headgate/internal/mountns"
 )
 
 // ErrNoFS means that no bpf file system is mounted that outlives the process.

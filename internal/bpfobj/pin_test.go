@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 const hiddenEnv = "HEADGATE_TEST_HIDDEN"

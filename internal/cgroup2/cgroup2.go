@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/mountns"
+	"headgate.dev/headgate/internal/mountns"
 )
 
 // ErrNoMount means that no cgroup v2 hierarchy is mounted.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Get returns the value of a command such as unix.ETHTOOL_GTSO.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/internal/ethtool"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/ethtool"
+	"headgate.dev/headgate/unit"
 )
 
 // Device is a network device.

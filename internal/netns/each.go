@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/thread"
+	"headgate.dev/headgate/internal/thread"
 )
 
 // Each calls do for 0 to n-1, in this order and up to a number of workers concurrently, in the

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/thread"
+	"headgate.dev/headgate/internal/thread"
 )
 
 // All calls run in the network namespace of the caller, a few at a time.

@@ -12,7 +12,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/nl"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // SourceNAT is a rule that translates source addresses: masquerade or SNAT.

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // Rules that nft creates are read back from the kernel, in a network namespace of the test.

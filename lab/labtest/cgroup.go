@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // Cgroup moves this process, its future sockets and the programs that it starts into a new cgroup v2

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"headgate/internal/awake"
-	"headgate/lab"
+	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/lab"
 )
 
 // keepAwake applies for the duration of the test program.

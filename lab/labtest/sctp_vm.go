@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // SCTP is the transport of the experiments of the bwaas thesis (docs/seeds.md). Only a kernel with its

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/internal/awake"
+	"headgate.dev/headgate/internal/awake"
 )
 
 // Attempts is the maximum number of attempts of Try.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Available returns the bandwidth that cross traffic leaves of a direction over [from, to) ns,

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Each model offers its load, over 60 s within 1 %, and the log gives the exact available bandwidth.

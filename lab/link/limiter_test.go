@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // bytesIn returns the layer-2 bytes that were delivered in (from, to].

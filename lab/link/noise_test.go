@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Independent losses are binomial: within 4 sigma over a million segments.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Spec specifies one direction of a link. The zero Spec passes everything immediately.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // Frame is the rates of a running lab in one interval.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"headgate/lab"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // Progress returns a function that prints events, and a line of delivered rates for each

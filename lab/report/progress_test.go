@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // TestProgress checks the lines and the frame of samples of a run with a flow and an event.

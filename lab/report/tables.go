@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"headgate/internal/text"
-	"headgate/lab"
-	"headgate/lab/traffic"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // WriteDevices prints a table of the devices of a lab.

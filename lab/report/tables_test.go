@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"headgate/lab"
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // Requests and transfers have their own tables below the flows. A table of only TCP flows has no

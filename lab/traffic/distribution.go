@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Kind of a distribution.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // cdf is the cumulative distribution function: the oracle for random values.

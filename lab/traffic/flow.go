@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Host is one end of a flow; lab.Node implements it.

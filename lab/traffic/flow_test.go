@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func schedules(t *rapid.T) []Step {

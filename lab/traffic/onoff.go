@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // OnOff is a source that is alternately on and off for random durations. Many of them with Pareto

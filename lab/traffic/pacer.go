@@ -3,7 +3,7 @@ package traffic
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // pacer determines how many frames a flow may send now. Amounts are in layer-2 bits, as those of a

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Poisson is a source of datagrams, or of messages over one TCP connection, whose gaps are

@@ -3,7 +3,7 @@ package traffic
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Requests are requests that a flow's From sends and its To responds to.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Options of a session.

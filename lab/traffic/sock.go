@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	clock "headgate/internal/realtime"
+	clock "headgate.dev/headgate/internal/realtime"
 )
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {

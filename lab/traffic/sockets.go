@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of buffers. The kernel raises a smaller one to its own minimum, a few packets, and a larger

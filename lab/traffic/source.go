@@ -3,7 +3,7 @@ package traffic
 import (
 	"math"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // source is the load that a flow offers over time. It only moves forward and stores no history, so

@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 func flow(name string, p traffic.Protocol, r unit.Rate) traffic.Flow {

@@ -3,7 +3,7 @@ package traffic
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Transfer is a file that is sent from From to To, over new connections each time. Its duration is

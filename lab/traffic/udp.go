@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of UDP flows, chosen by this project except for maxSegments.

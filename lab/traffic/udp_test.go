@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // loopback is this machine as a host.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/lab/wire"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/lab/wire"
+	"headgate.dev/headgate/unit"
 )
 
 // The benchmarks of the figures in doc.go. Each runs for some seconds, whatever b.N is:

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/realtime"
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/realtime"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of a direction's thread, chosen by this project.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/realtime"
+	"headgate.dev/headgate/internal/realtime"
 )
 
 // priority of the threads under SCHED_FIFO.

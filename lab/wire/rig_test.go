@@ -15,11 +15,11 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/lab/wire"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/lab/wire"
+	"headgate.dev/headgate/unit"
 )
 
 // rig is two hosts on the machine, in unnamed namespaces, which are removed with the test:

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // heldFrame is a copy of what the ring should hold.

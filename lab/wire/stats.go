@@ -3,7 +3,7 @@ package wire
 import (
 	"time"
 
-	"headgate/lab/link"
+	"headgate.dev/headgate/lab/link"
 )
 
 // Stats has the counters of one direction since Start. Bytes are layer 2, of segments as on a wire. Of

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab/labtest"
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // A device queues 5,000 frames that are not read: with the driver's own queue of 500 the rest was

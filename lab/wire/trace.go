@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/lab/link"
+	"headgate.dev/headgate/lab/link"
 )
 
 // Record is one line of a release log: the outcome of one segment, or of one packet of cross traffic.

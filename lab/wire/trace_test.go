@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
+	"headgate.dev/headgate/lab/link"
 )
 
 func result(n uint64) *link.Result {

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // Options of one direction.

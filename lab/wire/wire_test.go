@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab/labtest"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/lab/wire"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/lab/wire"
+	"headgate.dev/headgate/unit"
 )
 
 // healthy fails the test if frames were lost by anything but the link.

@@ -1,4 +1,4 @@
-module headgate/packaging/nfpm
+module headgate.dev/headgate/packaging/nfpm
 
 go 1.26.8
 

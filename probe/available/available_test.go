@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Equation 5.4: delays that only rise give 1, delays that return give 0.

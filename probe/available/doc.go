@@ -16,9 +16,9 @@
 //
 // # Headgate's method
 //
-// Ours has one sender and works at any rate. While the tight link is busy, it carries of
-// the train what arrives less the growth of its queue. If the queue grew by C * growth in
-// a time T at the sender, in which B bits were sent, the available bandwidth is
+// HoldTrains has one sender and works at any rate. While the tight link is busy, it carries
+// of the train what arrives less the growth of its queue. If the queue grew by C * growth
+// in a time T at the sender, in which B bits were sent, the available bandwidth is
 //
 //	A = (B - C * growth) / T
 //

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Constants of the estimate, chosen by Headgate.

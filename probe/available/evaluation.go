@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // evaluation is the result of all samples so far.

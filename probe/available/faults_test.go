@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // faults change samples before the method gets them.

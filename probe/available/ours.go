@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Result is the available bandwidth of a path.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of PacketTick, from the estimation seed.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of pathload's streams, from the paper.

@@ -3,8 +3,8 @@ package available
 import (
 	"fmt"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of pathload's search, from the paper.

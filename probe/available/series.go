@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // point is a packet that arrived. Points are in sending order.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"math"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of paths whose tight link may be a token bucket, chosen by Headgate.

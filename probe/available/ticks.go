@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // TickDelays returns the delays of the probes by the clock of the ticks (procedure 1).

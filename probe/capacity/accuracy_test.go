@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe/capacity"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // narrow is a path with a narrow link.

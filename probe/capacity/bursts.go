@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // burst is the send and arrival times, in ns, of packets that were sent back to back. The

@@ -56,10 +56,11 @@ const (
 	// changes is the relative distance of two modes that shows that the path has changed.
 	changes   = 0.1
 	resamples = 40
-	// meanTimestampError, pushed and beside add errors that the resamples of interval do not show. off
-	// is the mean error of all timestamps, in ns. pushed adds to off where packets are
-	// much closer than the timestamp error. beside is the fraction of a mode's width by
-	// which cross traffic moves the mode if all runs were outside it. With them the
-	// interval held nine of ten of 600 random paths.
+	// meanTimestampError, pushed and crossTrafficShift add errors that the resamples of
+	// interval do not show. meanTimestampError is the mean error of all timestamps, in ns.
+	// pushed, in ns, is added to it where packets are much closer than the timestamp error.
+	// crossTrafficShift is the fraction of a mode's width by which cross traffic moves the
+	// mode if all runs were outside it. With them the interval held nine of ten of 600
+	// random paths.
 	meanTimestampError, pushed, crossTrafficShift = 60.0, 400.0, 0.1
 )

@@ -3,17 +3,17 @@
 //
 // # The method of the estimation seed
 //
-// Seed is NarrowLinkCapacity (estimation seed, 2.5.4). It sends 1,000 pairs of packets of
-// 500 bytes, 20 ms apart, and searches the modes of their dispersion rates with pairs
+// NarrowLink is NarrowLinkCapacity (estimation seed, 2.5.4). It sends 1,000 pairs of packets
+// of 500 bytes, 20 ms apart, and searches the modes of their dispersion rates with pairs
 // that are sent at lower rates: a rate below C arrives at the rate at which it was sent,
 // a rate above C does not.
 //
 // # Headgate's method
 //
-// Ours sends bursts of 3 to 64 packets. Their number and size are chosen so that they
+// Bursts sends bursts of 3 to 64 packets. Their number and size are chosen so that they
 // pass before the bucket of a shaper is empty (limit.go), or so that they last long
 // compared with the timestamp error. The capacity is the mode of the time between packets
-// in runs of k packets (look.go), for the k with the sharpest mode. Cross traffic at or
+// in runs of k packets (evaluate.go), for the k with the sharpest mode. Cross traffic at or
 // before the narrow link lengthens a run. Cross traffic behind the narrow link shortens a
 // run whose first packet it delays. Both delay the run as a whole, so that the weight of
 // a run decreases with its delay above the minimum (bursts.go). For packet pairs this is

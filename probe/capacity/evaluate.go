@@ -3,7 +3,7 @@ package capacity
 import (
 	"math"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // result is the result of bursts of packets of one size.
@@ -57,7 +57,7 @@ func evaluate(samples []probe.Sample) (f result) {
 		of[size] = append(of[size], bursts(s, *zero)...)
 	}
 	for _, size := range sizes {
-		g := lookAt(of[size], float64(size+probe.Overhead))
+		g := evaluateSize(of[size], float64(size+probe.Overhead))
 		if g.gap == 0 {
 			continue
 		}
@@ -117,9 +117,9 @@ func modeOf(values []value, k int) mode {
 	return m
 }
 
-// lookAt finds how many packets of a burst pass before a limiter delays them, and the run
+// evaluateSize finds how many packets of a burst pass before a limiter delays them, and the run
 // length with the sharpest mode among those.
-func lookAt(all []burst, frame float64) (f result) {
+func evaluateSize(all []burst, frame float64) (f result) {
 	n := longest(all)
 	f.frame, f.burst, f.all = frame, n, all
 	if n == 2 {

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"headgate/probe"
-	"headgate/probe/capacity"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // Figure 2.17: any token rate, bucket size and position of the shaper.

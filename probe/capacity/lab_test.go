@@ -7,8 +7,8 @@ import (
 	"os"
 	"testing"
 
-	"headgate/probe"
-	"headgate/probe/capacity"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/capacity"
 )
 
 // The logs are from the lab: real kernels, an emulated link of a known rate with a shaper

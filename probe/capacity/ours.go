@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Bursts sends bursts, and computes the capacity from runs of packets that cross traffic

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of NarrowLinkCapacity, from the estimation seed (2.5.4).

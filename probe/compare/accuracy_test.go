@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/compare"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/compare"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // group is the network of 3.7.1 in Mbit/s: A-R1, R1-R2, R2-R5 and B-R3, R3-R4, R4-R5.
@@ -163,8 +163,8 @@ func drawMeeting(r *rand.Rand) (m sim.Meeting, gamma float64, cross [2]float64) 
 	return m, c[1] / c[0], cross
 }
 
-// The error of Ours is within 5 % on 9 of 10 paths, its intervals hold the true ratio as
-// often, and equal paths have no bias. These are 40 of the more than 200 paths from which
+// The error of SmallBlocks is within 5 % on 9 of 10 paths, its intervals hold the true ratio
+// as often, and equal paths have no bias. These are 40 of the more than 200 paths from which
 // the constants of the method follow.
 func TestCompare(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// like returns the result of Ours for a meeting.
+// like returns the result of SmallBlocks for a meeting.
 func like(t *testing.T, m sim.Meeting, seed uint64, harm func(*probe.JointSample)) compare.Result {
 	t.Helper()
 	n := sim.NewJoint(m, seed)
@@ -227,7 +227,7 @@ func like(t *testing.T, m sim.Meeting, seed uint64, harm func(*probe.JointSample
 	return method.Estimate(samples)
 }
 
-// Faults of hosts do not make the result of Ours wrong: loss, duplicates, reordered
+// Faults of hosts do not make the result of SmallBlocks wrong: loss, duplicates, reordered
 // packets, coalescing with one queue, a receiver or a sender that stalls, starts with
 // jitter, truncated samples.
 func TestCompareFaults(t *testing.T) {
@@ -278,7 +278,7 @@ func TestCompareFaults(t *testing.T) {
 		r := like(t, c.m, 3, c.harm)
 		t.Logf("%s: %v %v", c.name, r.Ratio, r.Notes)
 		if e := r.Ratio; e.Known() && (e.Low > 2.5 || e.High < 2.5) && math.Abs(e.Value/2.5-1) > 0.01 {
-			t.Errorf("%s: Ours returns %v, want 2.5", c.name, e)
+			t.Errorf("%s: SmallBlocks returns %v, want 2.5", c.name, e)
 		}
 		if !r.Ratio.Known() && c.name != "truncated" {
 			t.Errorf("%s: %s", c.name, r.Ratio.Reason)

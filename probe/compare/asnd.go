@@ -1,6 +1,6 @@
 package compare
 
-import "headgate/probe"
+import "headgate.dev/headgate/probe"
 
 // ASND returns the histogram of arrival sequence number differences of one of two senders
 // (estimation seed, 3.4.3): how many pairs of its consecutive packets had 0, 1, 2, ...

@@ -3,8 +3,8 @@ package compare
 import (
 	"math"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // invalidReason returns the reason why samples cannot be evaluated, or "".

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/probe"
-	"headgate/probe/compare"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/compare"
 )
 
 // arrivals returns a sample from a string of a's and b's, in the order of arrival.
@@ -86,7 +86,7 @@ func TestInvalidSamples(t *testing.T) {
 		ours.Next(samples)
 		seed.Next(samples)
 		if r := ours.Estimate(samples); r.Ratio.Known() {
-			t.Errorf("samples %d: Ours returns %v", i, r.Ratio)
+			t.Errorf("samples %d: SmallBlocks returns %v", i, r.Ratio)
 		}
 		seed.Estimate(samples)
 	}

@@ -4,7 +4,7 @@
 //
 // # The method of the estimation seed
 //
-// Seed is PathComp (estimation seed, 3.6). Two senders send trains of 500 full-size
+// PathComp is the seed's method of that name (3.6). Two senders send trains of 500 full-size
 // packets at the same time. The histogram of the number of packets of the other sender
 // between two packets of the slower one (the arrival sequence number difference, 3.4.3)
 // has a peak at the ratio of the capacities (theorem 2). If cross traffic causes several
@@ -17,7 +17,7 @@
 //
 // # Headgate's method
 //
-// In Ours both senders send blocks of small packets. The packet numbers of the faster
+// In SmallBlocks both senders send blocks of small packets. The packet numbers of the faster
 // sender are the clock for the slower one: k of its packets take k * gamma ticks, with an
 // error below one, if there was no cross traffic between them on either path, for every
 // k. Cross traffic at a narrow link makes a window longer or shorter by the time of a

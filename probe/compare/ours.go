@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of Headgate's method. Those of the fit were chosen on 400 simulated paths

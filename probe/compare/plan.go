@@ -3,8 +3,8 @@ package compare
 import (
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // plan has the parameters of the next joint, learned from the samples so far.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Pair is the result for two of several senders.

@@ -1,8 +1,8 @@
 package compare
 
 import (
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Result is the ratio of two paths' capacities.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Constants of PathComp, from the estimation seed (3.6.1).

@@ -1,6 +1,6 @@
 package compare
 
-import "headgate/probe"
+import "headgate.dev/headgate/probe"
 
 // shared reports whether a link behind the meeting point carries hardly more of both
 // senders than of the faster path alone. It compares the rate of arrival while both send

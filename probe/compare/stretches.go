@@ -1,6 +1,6 @@
 package compare
 
-import "headgate/probe"
+import "headgate.dev/headgate/probe"
 
 // mark is an arrival of the slower path: its packet number, and the number of the faster
 // path's last packet. Packet numbers are used as the clock, so that a loss does not stop

@@ -4,14 +4,14 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // usage is the time of a train, in which tokens were used.
 type usage struct{ from, to, bytes float64 }
 
-// spells returns the times of all trains, in order.
-func spells(views ...[]trainView) (out []usage) {
+// usages returns the times of all trains, in order.
+func usages(views ...[]trainView) (out []usage) {
 	for _, some := range views {
 		for i := range some {
 			v := &some[i]
@@ -140,7 +140,7 @@ func (e *evidence) shaperSize(rate float64) probe.Estimate {
 			continue
 		}
 		found := t.emptied(rate)
-		b := math.Max(bucketSize(e.spells, t.took.at[0], rate, found), t.v.frame)
+		b := math.Max(bucketSize(e.usages, t.took.at[0], rate, found), t.v.frame)
 		off := mostOff(rate, b) + e.loss*b
 		if e.others(e.longest, rate) {
 			// Cross traffic used a part of the bucket, and of what earlier trains left.
@@ -173,11 +173,11 @@ func (e *evidence) policerSize(rate, most float64) probe.Estimate {
 		if e.shared {
 			// The rate has only a bound, too: use its upper end for the lower bound.
 			least := bytes - most*math.Max(v.sent[t.onset-1]-v.sent[0], v.at[last]-v.at[0])/8e9
-			b := bucketSize(e.spells, v.at[0], rate, math.Max(sent, came))
+			b := bucketSize(e.usages, v.at[0], rate, math.Max(sent, came))
 			return probe.Estimate{Value: b, Low: math.Max(least-v.frame, 0), AtLeast: true}
 		}
-		high := bucketSize(e.spells, v.at[0], rate, math.Max(sent, came)) + v.frame
-		low := math.Max(bucketSize(e.spells, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
+		high := bucketSize(e.usages, v.at[0], rate, math.Max(sent, came)) + v.frame
+		low := math.Max(bucketSize(e.usages, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
 		return probe.Estimate{Value: (low + high) / 2, Low: low, High: high}
 	}
 	return probe.NoEstimate("bucket was empty before the first train")

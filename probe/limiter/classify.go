@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants chosen by Headgate, from random paths (TestLimiter).

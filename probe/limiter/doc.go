@@ -7,11 +7,11 @@
 //
 // # Headgate's method
 //
-// Ours uses trains of full-size packets back to back, of any method, and one train of
+// Detector uses trains of full-size packets back to back, of any method, and one train of
 // small packets at a low rate. Each train is evaluated on its own:
 //
 // Silences of the sender show in Sent. Those of the path and the receiver show in packets
-// that arrive late although they had been sent (silence.go). A receiver that sleeps takes
+// that arrive late although they had been sent (gaps.go). A receiver that sleeps takes
 // the packets that arrived meanwhile in a clump, faster than any link carries them. A
 // Xen-like limiter sends no faster than the link, and its bursts begin at multiples of T,
 // of which the smallest counts (ticks.go). A train so slow that no limiter delays it
@@ -45,7 +45,7 @@
 // # Watching
 //
 // Watch empties the bucket again and again within a given budget. Bytes of a train beyond
-// the tokens that the bucket should have held are a gift of tokens (4.5.2). Two trains in
+// the tokens that the bucket should have held are a token grant (4.5.2). Two trains in
 // a row that end at another rate than those before are a change of the rate.
 //
 // # Limitations

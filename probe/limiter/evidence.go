@@ -3,7 +3,7 @@ package limiter
 import (
 	"math"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // evidence is what the trains show of a path.
@@ -22,7 +22,7 @@ type evidence struct {
 	sender, receiver *sleepPattern
 	small            *sleepPattern // silences in the arrivals of small packets
 	shared           bool          // there is cross traffic
-	spells           []usage
+	usages           []usage
 	ticking          ticking
 	ticks            bool
 	tails            []tail // the tails of the trains, in order
@@ -37,7 +37,7 @@ func newEvidence(samples []probe.Sample, capacityKnown float64) *evidence {
 	if e.capacity == 0 {
 		e.capacity, e.link = capacity(short)
 	}
-	e.spells = spells(trains, short)
+	e.usages = usages(trains, short)
 	e.shared = e.jitters()
 	e.ends()
 	e.curves()

@@ -3,7 +3,7 @@ package limiter
 import (
 	"math"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // changes returns the times at which two levels in a row agree on a new rate.
@@ -26,9 +26,9 @@ func changes(levels []Level) (out []Change) {
 	return out
 }
 
-// gifts returns the bytes that trains received beyond the tokens in the bucket, which the
+// tokenGrants returns the bytes that trains received beyond the tokens in the bucket, which the
 // rate refills between trains. Trains without a pause between them belong together.
-func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
+func (e *evidence) tokenGrants(second func(*tail) float64) *TokenGrants {
 	rate, size := 0.0, 0.0
 	tokens, at := math.NaN(), 0.0
 	group, groupFrom := 0.0, -1
@@ -47,7 +47,7 @@ func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 		if math.IsNaN(tokens) {
 			// The first train that empties the bucket shows its size.
 			if e.emptiedBucket(t) {
-				size = bucketSize(e.spells, from, rate, got)
+				size = bucketSize(e.usages, from, rate, got)
 				tokens, at = 0, to
 			}
 			continue
@@ -58,7 +58,7 @@ func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 		if !e.emptiedBucket(t) {
 			tokens = math.Max(-extra, 0)
 		}
-		if groupFrom < 0 && extra > math.Max(minGrant*size, beyondPackets*v.frame) {
+		if groupFrom < 0 && extra > math.Max(minGrant*size, minGrantPackets*v.frame) {
 			groupFrom, group = i, 0
 		}
 		if groupFrom >= 0 {
@@ -78,9 +78,9 @@ func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 	m := median(sizes)
 	g.Size = within(m, math.Max(z90*sd/math.Sqrt(float64(len(sizes))), 0.02*m+full))
 	if n := len(times); n < 2 {
-		g.Every = probe.NoEstimate("only one gift was found")
+		g.Every = probe.NoEstimate("extra tokens were found only once")
 	} else {
-		// From the first to the last gift: each was granted since the previous train.
+		// From the first to the last token grant: each was made since the previous train.
 		steps := intervalsBetween(times)
 		g.Every = probe.Estimate{Value: (times[n-1] - times[0]) / steps, Low: (earliest[n-1] - times[0]) / steps, High: (times[n-1] - earliest[0]) / steps}
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // readLog reads the samples of a log of `headgate probe` whose trains all have one

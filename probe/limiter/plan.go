@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Detector detects a limiter from trains back to back, of any method, and from a train of

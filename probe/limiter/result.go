@@ -1,8 +1,8 @@
 package limiter
 
 import (
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Class is a limiter type: what limits the rate of a path.

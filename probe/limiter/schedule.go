@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // sleepPattern are the sleeping periods of an end that one train shows.

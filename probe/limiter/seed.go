@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of chapter 4 of the estimation seed.

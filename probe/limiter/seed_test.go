@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/limiter"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // instance is a row of tables 4.2 to 4.4.
@@ -92,8 +92,8 @@ func TestSeedTables(t *testing.T) {
 	}
 }
 
-// Ours finds the patterns of table 4.3 within 5 %, and for the others what the budget can
-// show: 5 MB do not empty the buckets of EC2 and Google.
+// Detector finds the patterns of table 4.3 within 5 %, and for the others what the budget
+// can show: 5 MB do not empty the buckets of EC2 and Google.
 func TestOursTables(t *testing.T) {
 	for _, in := range instances() {
 		in.Noise = 500 * time.Nanosecond

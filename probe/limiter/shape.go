@@ -3,7 +3,7 @@ package limiter
 import (
 	"math"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // shaped reports whether a train ended slower than the path's link, at the rate of a

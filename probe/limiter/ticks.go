@@ -3,7 +3,7 @@ package limiter
 import (
 	"math"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // ticking is the pattern of a Xen-like limiter in a train: bursts that begin at multiples

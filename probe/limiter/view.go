@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // trainView is one part of a sample without duplicates, without packets that were never sent,

@@ -6,18 +6,19 @@ import (
 	"math"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Watch measures a path again and again, within a given budget. It detects tokens that
 // are granted in addition to the rate (4.5.2: every 20 s), and changes of the rate. Each
 // train empties the bucket and shows the rate for a short time. Bytes beyond the tokens
-// that the bucket should have held were a gift.
+// that the bucket should have held are a token grant.
 type Watch struct {
 	// Budget bounds the layer 2 bytes of all trains; 0 is 100 MB.
 	Budget unit.Bytes
-	// Time is the duration; 0 is 65 s: three gifts of 20 s, and one more interval.
+	// Time is the duration; 0 is 65 s: three token grants 20 s apart, and one more
+	// interval.
 	Time time.Duration
 	// Every is the time between trains, if the budget allows; 0 is 1 s.
 	Every time.Duration
@@ -32,11 +33,11 @@ const (
 	watchTail = 150
 	// searching is the fraction of the budget for finding the bucket size.
 	searching = 0.25
-	// minGrant and beyondPackets are the minimum of a gift, as a fraction of the bucket
-	// size and in packets.
-	minGrant, beyondPackets = 0.1, 20
-	// mostDoublings bounds the search for the end of a gift; after that, the limit is
-	// gone.
+	// minGrant and minGrantPackets are the minimum of a token grant, as a fraction of the
+	// bucket size and in packets.
+	minGrant, minGrantPackets = 0.1, 20
+	// mostDoublings bounds the search for the end of a token grant; after that, the limit
+	// is gone.
 	mostDoublings = 6
 	// changed is the minimum relative change of a rate.
 	changed = 0.05
@@ -72,10 +73,10 @@ type Change struct {
 
 // TokenGrants are tokens that were granted in addition to the rate.
 type TokenGrants struct {
-	// Every is the interval between gifts in seconds, Size the size of one in bytes.
+	// Every is the interval between token grants in seconds, Size the size of one in bytes.
 	Every probe.Estimate `json:"every"`
 	Size  probe.Estimate `json:"size"`
-	// At has the seconds at which the gifts were found; each was granted since the
+	// At has the seconds at which the token grants were found; each was made since the
 	// previous train.
 	At []float64 `json:"at"`
 }
@@ -114,7 +115,7 @@ func (m Watch) plan(e *evidence, budget, spent unit.Bytes, left float64) (count 
 	last := &e.tails[len(e.tails)-1]
 	whole := e.wholeTrain()
 	if missed := e.unemptiedTrains(len(e.tails) - 1); whole == 0 || missed > 0 && missed <= mostDoublings {
-		// The end of the bucket, or of a gift, was not found yet.
+		// The end of the bucket, or of a token grant, was not found yet.
 		count = 2 * len(last.v.sent)
 		if bytes := float64(count * full); whole == 0 && float64(spent)+bytes <= searching*float64(budget) || whole > 0 && bytes <= searching*float64(budget-spent) {
 			return count, 0
@@ -157,7 +158,7 @@ func (e *evidence) wholeTrain() int {
 	return 0
 }
 
-// Estimate returns the gifts and the changes of the rate.
+// Estimate returns the token grants and the changes of the rate.
 func (m Watch) Estimate(samples []probe.Sample) WatchResult {
 	e := newEvidence(samples, 0)
 	w := WatchResult{}
@@ -178,7 +179,7 @@ func (m Watch) Estimate(samples []probe.Sample) WatchResult {
 		}
 	}
 	if e.wholeTrain() == 0 {
-		w.Cannot = "no train found a limit: the rate was at least the rate of arrival, and gifts cannot be detected"
+		w.Cannot = "no train found a limit: the rate was at least the rate of arrival, and extra tokens cannot be detected"
 		w.Levels = nil
 		for i := range e.tails {
 			w.Levels = append(w.Levels, Level{second(&e.tails[i]), e.tails[i].rate})
@@ -186,7 +187,7 @@ func (m Watch) Estimate(samples []probe.Sample) WatchResult {
 	}
 	w.Changes = changes(w.Levels)
 	if w.Cannot == "" {
-		w.TokenGrants = e.gifts(second)
+		w.TokenGrants = e.tokenGrants(second)
 	}
 	return w
 }

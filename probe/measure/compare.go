@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/compare"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/compare"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 // Comparison is the comparison of two senders' paths to this host.

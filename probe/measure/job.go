@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 // Job is a measurement of a path.

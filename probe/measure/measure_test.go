@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/limiter"
-	"headgate/probe/path"
-	"headgate/probe/session"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/session"
 )
 
 // serve starts a server on this host, and stops it at the end of the test.

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/session"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/session"
 )
 
 // Host is a peer of a measurement, with the name that the user gave it.

@@ -1,11 +1,11 @@
 package measure
 
 import (
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/limiter"
-	"headgate/probe/path"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/unit"
 )
 
 // Replayed is the result of a log. Depending on the logged command, one of the fields is set.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 // Request is a client's request to a server to measure to a peer. The server's own caps apply as well.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 // The server's limits bound a client's request.

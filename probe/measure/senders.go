@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/probe/session"
+	"headgate.dev/headgate/probe/session"
 )
 
 // senders is a group of servers that send to one socket of this host.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/path"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 // ticksCommand is the command name in the log of a measurement with ticks.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/limiter"
-	"headgate/probe/path"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/unit"
 )
 
 // WatchReport is the result of watching a limiter.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 
-	"headgate/config"
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/path"
-	"headgate/probe/session"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/session"
 )
 
 // Options of a mesh. The functions are called by one goroutine at a time.

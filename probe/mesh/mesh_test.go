@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/config"
-	"headgate/internal/golden"
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/session"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/session"
 )
 
 // Every pair is in one round, and no server is twice in a round.

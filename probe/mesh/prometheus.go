@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/internal/wholefile"
-	"headgate/probe"
+	"headgate.dev/headgate/internal/wholefile"
+	"headgate.dev/headgate/probe"
 )
 
 // metrics are the Prometheus metrics of a mesh. ok is false for a row without the value.

@@ -3,8 +3,8 @@ package mesh
 import (
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/path"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
 )
 
 // Row is the result of one direction of a pair of servers.

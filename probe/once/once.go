@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/path"
-	"headgate/probe/schedule"
-	"headgate/probe/session"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/unit"
 )
 
 // Bounds of a scheduled measurement, chosen by Headgate.

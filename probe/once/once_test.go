@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/schedule"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/schedule"
 )
 
 // childEnv makes the test binary the child.

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/limiter"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // One answer has all parts, is consistent, and stays within its budget.

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // A bucket is larger than the default budget, behind a queue that holds only a part of a

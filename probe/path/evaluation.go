@@ -5,12 +5,12 @@ import (
 	"strings"
 	"sync"
 
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/capacity"
-	"headgate/probe/limiter"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // evaluation caches what the methods derive from the samples. Each part is computed once, on

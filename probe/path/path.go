@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/limiter"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // Parts selects the parts of an answer.

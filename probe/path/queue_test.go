@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/limiter"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // Effect of a complete measurement on other traffic: behind slow shapers, whose queue its

@@ -3,8 +3,8 @@ package path
 import (
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Report is the result for a path in its output form.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Budget is the default maximum of layer 2 bytes in one direction.

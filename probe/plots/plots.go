@@ -9,9 +9,9 @@ import (
 	"os"
 	"strings"
 
-	"headgate/internal/plot"
-	"headgate/probe"
-	"headgate/probe/path"
+	"headgate.dev/headgate/internal/plot"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
 )
 
 // Save writes plots of a direction's samples into a folder, which it creates: the dispersion with the

@@ -4,12 +4,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // A path with a shaper has all plots. A direction without samples has none.

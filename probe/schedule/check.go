@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of a schedule, chosen by Headgate.
@@ -28,7 +28,7 @@ const (
 // Problem is an error in a schedule: the field and the message.
 type Problem struct{ Field, Message string }
 
-// Check returns all errors of a schedule to which Whole has been applied.
+// Check returns all errors of a schedule to which WithDefaults has been applied.
 func (s *Schedule) Check() (all []Problem) {
 	wrong := func(field, format string, args ...any) {
 		all = append(all, Problem{field, fmt.Sprintf(format, args...)})

@@ -1,6 +1,6 @@
 package schedule
 
-import "headgate/unit"
+import "headgate.dev/headgate/unit"
 
 // Ledger has the bytes that measurements have sent or reserved at a host on a day.
 type Ledger struct {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // State has the past measurements and those in progress.

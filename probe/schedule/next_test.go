@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 var hosts = []string{"a", "b", "c", "d", "e", "f"}
@@ -175,7 +175,7 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// quietBy is an independent version of Silent for one moment. It compares texts.
+// quietBy is an independent version of InQuietHours for one moment. It compares texts.
 func quietBy(s *Schedule, at time.Time) bool {
 	clock, today, yesterday := at.Format("15:04"), days[at.Weekday()], days[(at.Weekday()+6)%7]
 	for _, w := range s.Quiet {

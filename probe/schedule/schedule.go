@@ -6,7 +6,7 @@ import (
 	"time"
 	_ "time/tzdata" // a controller's machine may have no tzdata
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Defaults chosen by Headgate.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // allowance is the remainder of a session's caps.

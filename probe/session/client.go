@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/internal/awake"
-	"headgate/probe"
-	"headgate/probe/train"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
+	"headgate.dev/headgate/unit"
 )
 
 // Options of a client.
@@ -46,7 +46,8 @@ type Client struct {
 	Caps Caps
 	MTU  map[probe.Direction]int
 	RTT  time.Duration
-	// Peer is the address of the server, Seen this end's address as the server sees it.
+	// Peer is the address of the server, ObservedAddress this end's address as the server
+	// sees it.
 	Peer            netip.AddrPort
 	ObservedAddress string
 
@@ -214,7 +215,7 @@ func (c *Client) begin(ctx context.Context, o Options) error {
 	return c.findMTU(ctx, m.Ready.MTU)
 }
 
-// ErrBusy is the error of Dial if the server gave no turn within Patience.
+// ErrBusy is the error of Dial if the server gave no turn within QueueTimeout.
 var ErrBusy = errors.New("server is busy: another client is measuring")
 
 // awaitTurn waits for the turn.

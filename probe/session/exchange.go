@@ -9,15 +9,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/probe"
-	"headgate/probe/train"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
 )
 
 // Retries is how often a train with flaws is sent again.
 const Retries = 2
 
-// A train that takes longer than planned by more than tolerated, as a fraction, and
-// maxLateness measures its sender more than the path.
+// A train measures its sender more than the path if it is late by more than maxLateness, and
+// by more than the fraction maxStretch of its planned duration.
 const (
 	maxStretch  = 0.02
 	maxLateness = 100 * time.Microsecond

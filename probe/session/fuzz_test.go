@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // FuzzLines feeds lines of a hostile client to the parts of a server. The server must not

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/train"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
 )
 
 // RoundTrips measures the UDP round-trip time n times, with datagrams, as in the

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Two servers that measure to each other, each for a client, both hold their own turn and

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // address returns the address of a server that serve started.

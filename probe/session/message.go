@@ -8,8 +8,8 @@ import (
 	"io"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Version is the protocol version.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // ReadPeers reads the peers of a server from a file. The file has one peer per line, and may have empty

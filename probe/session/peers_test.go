@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Peers from a file are normalized.

@@ -9,12 +9,13 @@ import (
 	"time"
 	"unicode"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
-// RequestMeasurement has the server at o measure the path from itself to a peer. The format of request
-// and result is agreed between the caller of Ask and the server's Measure function. say
-// receives progress texts. Beside an error, result may have what was measured before it.
+// RequestMeasurement has the server at o measure the path from itself to a peer. The format of
+// request and result is agreed between the caller of RequestMeasurement and the server's Measure
+// function. say receives progress texts. Beside an error, result may have what was measured before
+// it.
 func RequestMeasurement(ctx context.Context, o Options, peer probe.Address, request json.RawMessage, say func(string)) (result json.RawMessage, err error) {
 	c, err := connect(ctx, o, func(_ context.Context, c *Client) error {
 		c.l.longest = longestResult

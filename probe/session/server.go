@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/probe"
-	"headgate/probe/train"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
 )
 
 // Server serves measurements to clients, one client at a time.

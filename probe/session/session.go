@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
-	"headgate/internal/awake"
-	"headgate/probe"
-	"headgate/probe/train"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
+	"headgate.dev/headgate/unit"
 )
 
 // serving is the session that has its turn.
@@ -155,7 +155,8 @@ func (g *serving) run(ctx context.Context) error {
 // turn.
 const idleTimeout = 20 * time.Second
 
-// read returns the client's next message. It times out silence after the given duration.
+// read returns the client's next message. It times out idleTimeout after the given duration,
+// and at the latest at the end of the session's time.
 func (g *serving) read(after time.Duration) (message, error) {
 	until := time.Now().Add(after + idleTimeout)
 	if until.After(g.left.ends) {

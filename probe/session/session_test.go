@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // serve starts a server on any port of host, and stops it at the end of the test.

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/unit"
 )
 
 // figure27 is the network of figure 2.7: C is 400 Mbit/s, R is 100 Mbit/s; cross traffic

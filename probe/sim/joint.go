@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Meeting is the paths of several senders to one receiver: each has its own hops up to

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // hop is a link that can record the cross traffic that it carries.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
 )
 
 // Path is the path of a train from its sender to its receiver.

@@ -4,11 +4,11 @@ import (
 	"math"
 	"testing"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/sim"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // The seed counts packets without a layer 2 header: 1500 bytes in the seed are 1486 here.

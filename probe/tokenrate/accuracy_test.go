@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // shaped is a path with one shaper.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // level returns the number of bytes above the token rate at the moment when the bucket

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // curve is the arrival curve of a train: the cumulative layer 2 bytes over time, with the

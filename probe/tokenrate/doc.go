@@ -3,7 +3,7 @@
 //
 // # The method of the estimation seed
 //
-// Seed is NarrowTokenRate (estimation seed, 2.6.3). A drain train at 7/8 of the capacity
+// NarrowTokenRate is the seed's method of that name (2.6.3). A drain train at 7/8 of the capacity
 // empties the bucket, and an estimation train of small packets follows. The result is the
 // strongest mode of its dispersion rates between its average arrival rate and the sending
 // rate of the drain train. The method needs the capacity first, and does not find the
@@ -11,7 +11,7 @@
 //
 // # Headgate's method
 //
-// Ours sends a train of full-size packets back to back, and doubles its length until
+// Ladder sends a train of full-size packets back to back, and doubles its length until
 // enough of it was limited. The knee of the arrival curve is where the bucket was empty
 // (knee.go). From there on a shaper with a backlog sends a packet every size/R: k
 // consecutive packets without cross traffic take k times that, for every k. Cross traffic
@@ -40,7 +40,7 @@
 // traffic with a Pareto distribution on each of one to three hops, timestamps with an
 // error of 0.5 to 1 us, clocks off by up to 5e-5.
 //
-// If Ours found no limit and the budget allows more, Drain sends long trains at 0.9 of
+// If Ladder found no limit and the budget allows more, Drain sends long trains at 0.9 of
 // the capacity: the bucket of 5 MB of a shaper at half the capacity needs 11 MB of them.
 //
 // # Limitations

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
-// Drain continues where Ours found no limit. It sends trains at a little less than the
+// Drain continues where Ladder found no limit. It sends trains at a little less than the
 // capacity, each twice as long as the last, until one empties the bucket. Trains back to
 // back could not be that long: the queue before the narrow link overflows, and of a long
 // train only the packets that fit into that queue arrive.
@@ -26,13 +26,13 @@ const (
 	// drainFraction is the rate as a fraction of the capacity, like the seed's 7/8 (2.6.3). A
 	// token rate above the fraction limited of it is not detected.
 	drainFraction = 0.9
-	firstDrain    = 8_000_000 // bytes: the trains of Ours were too short
+	firstDrain    = 8_000_000 // bytes: the trains of Ladder were too short
 	// mostUnreadable bounds the long trains in a row that show nothing because an end
 	// stalled.
 	mostUnreadable = 5
 )
 
-// Next returns the next train for the samples of Ours and Drain. ok is false if a limit
+// Next returns the next train for the samples of Ladder and Drain. ok is false if a limit
 // was found, or if the next train could show no more.
 func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if len(samples) == 0 {

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe/capacity"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // section273 is five links of 2, 1, 2, 1 and 2 Gbit/s, with a fifth of cross traffic and
@@ -27,11 +27,11 @@ func section273(shapers map[int]link.Bucket) (p sim.Path) {
 }
 
 // Figures 2.20 and 2.21: for any position of one shaper of 600 Mbit/s, and with one to
-// four shapers, both methods of the seed find C and R within 2 %, and Ours finds R within
+// four shapers, both methods of the seed find C and R within 2 %, and Ladder finds R within
 // 1 %.
 //
 // NarrowTokenRate is wrong if the only shaper is at one of the first two hops: the
-// strongest mode of the histogram in its range is then another one. Ours returns the
+// strongest mode of the histogram in its range is then another one. Ladder returns the
 // joint bound if cross traffic leaves no more of a later link than the token rate.
 func TestFigures220And221(t *testing.T) {
 	type path struct {
@@ -73,8 +73,8 @@ func TestFigures220And221(t *testing.T) {
 			continue
 		}
 		if ours.AtLeast && ours.Low > p.token || !ours.AtLeast && math.Abs(ours.Value/p.token-1) > 0.01 {
-			t.Errorf("%s, %d: Ours returns %.1f Mbit/s, want %.0f", p.name, i, ours.Value/1e6, p.token/1e6)
+			t.Errorf("%s, %d: Ladder returns %.1f Mbit/s, want %.0f", p.name, i, ours.Value/1e6, p.token/1e6)
 		}
-		t.Logf("%s, %d: C %.1f; R %.1f by Seed, %.1f by Ours; want 1000, %.0f", p.name, i, got/1e6, seed/1e6, ours.Value/1e6, p.token/1e6)
+		t.Logf("%s, %d: C %.1f; R %.1f by NarrowTokenRate, %.1f by Ladder; want 1000, %.0f", p.name, i, got/1e6, seed/1e6, ours.Value/1e6, p.token/1e6)
 	}
 }

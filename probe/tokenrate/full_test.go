@@ -3,7 +3,7 @@ package tokenrate
 import (
 	"testing"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // full terminates, and returns a valid size, also for a bucket that a noisy curve shows

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Ladder sends a train back to back, and doubles its length until it is limited for long

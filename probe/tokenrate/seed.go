@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of NarrowTokenRate, from the estimation seed.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // A link or a sender that stalled for some ms does not hide the rate of a policer and is

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Result is the result for a path's shaper.
@@ -60,8 +60,8 @@ const (
 	leastAgree = 8
 	// longRun is the run length in which a thousandth of cross traffic shows.
 	longRun = 256
-	// The relative error of the rate is pace, the rate error of the receiver's clock (9
-	// of 10 clocks that are off by at most 5e-5), and the fraction spread of the scatter
+	// The relative error of the rate is clockError, the rate error of the receiver's clock
+	// (9 of 10 clocks that are off by at most 5e-5), and the fraction spread of the scatter
 	// of the runs that agree. The error of the bucket size is the timestamp error of the
 	// first packet: sizeError for both sides, boundError for one. With these the
 	// intervals hold nine of ten random paths. With cross traffic the rate is too low by

@@ -8,10 +8,10 @@
 // are 0.33 us apart; single calls are 8 us apart. Where the kernel rejects GSO (EIO
 // behind a device without checksum offload, EINVAL before Linux 4.18), sendmmsg is used.
 // Paced packets are sent one at a time from a thread that spins, is pinned to its
-// processor, and is SCHED_FIFO where that is permitted. Packets less than Slot (12 us)
+// processor, and is SCHED_FIFO where that is permitted. Packets less than MinSpacing (12 us)
 // apart are sent in groups of several, at the same average rate. A thread that stalled
 // continues at its pace from there and never catches up with a burst: the sample has each
-// packet's own time, and Late has the total delay.
+// packet's own time, and Delay has the total delay.
 //
 // # Receiving
 //

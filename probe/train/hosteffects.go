@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/awake"
+	"headgate.dev/headgate/internal/awake"
 )
 
 // HostEffects records what this machine does to a train: steal time and clock changes.
@@ -23,9 +23,9 @@ func Watch() HostEffects {
 // Stolen returns the steal time of all processors since Watch, in ns.
 func (e HostEffects) Stolen() int64 { return int64(math.Round((awake.Stolen() - e.stolen) * 1e9)) }
 
-// slewed is the maximum rate at which the kernel slews its clock (500 ppm). misread is
-// the possible error of a reading of both clocks, in ns: the thread may lose its
-// processor between the two readings.
+// maxSlew is the maximum rate at which the kernel slews its clock (500 ppm). clockReadError is
+// the possible error of a reading of both clocks, in ns: the thread may lose its processor
+// between the two readings.
 const (
 	maxSlew        = 500e-6
 	clockReadError = 100_000

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/realtime"
+	"headgate.dev/headgate/internal/realtime"
 )
 
 // priority is the SCHED_FIFO priority of a sending thread. It is below that of the lab's
@@ -48,11 +48,11 @@ func currentCPU() (int, error) {
 
 func nanotime() int64 { return realtime.Now() }
 
-// A wait sleeps in steps of at most nap, until alert before its end, and spins after
-// that. alert is the maximum lateness of a sleep. Packets that are further apart than
-// alert therefore do not use a whole processor. That matters because Linux throttles a
-// SCHED_FIFO thread for 50 ms after it has run for 950 ms (sched_rt_runtime_us); this was
-// observed.
+// A wait sleeps in steps of at most maxSleep, until spinWindow before its end, and spins
+// after that. spinWindow is the maximum lateness of a sleep. Packets that are further apart
+// than spinWindow therefore do not use a whole processor. That matters because Linux
+// throttles a SCHED_FIFO thread for 50 ms after it has run for 950 ms (sched_rt_runtime_us);
+// this was observed.
 const (
 	spinWindow = int64(50 * time.Microsecond)
 	maxSleep   = int64(50 * time.Millisecond)
@@ -79,8 +79,8 @@ func waitUntil(at int64, done <-chan struct{}) int64 {
 // While a SCHED_FIFO thread has a processor, an ordinary thread that was preempted there
 // may hold a lock that threads on other processors wait for. Go's scheduler held one: in
 // one of ten runs an emulated link stalled until a train of 318 ms had ended. A train
-// longer than unbroken therefore yields the processor for breath, every stride. Few
-// trains are longer than unbroken.
+// longer than yieldAfter therefore yields the processor for yieldDuration, every
+// yieldInterval. Few trains are longer than yieldAfter.
 const (
 	yieldAfter    = int64(20 * time.Millisecond)
 	yieldInterval = int64(2 * time.Millisecond)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Flow is the sending and receiving of one session on a socket.
@@ -41,7 +41,7 @@ type arrival struct {
 // hostile sender can use.
 const maxArrivals = 4 << 20
 
-// Join creates the flow of a session with a peer. Forget removes it.
+// Join creates the flow of a session with a peer. Remove removes it.
 func (s *Socket) Join(session uint64, peer netip.AddrPort) *Flow {
 	f := &Flow{socket: s, session: session, peer: peer, ready: make(chan struct{}, 1)}
 	s.mu.Lock()
@@ -105,9 +105,9 @@ func (f *Flow) notify() {
 	}
 }
 
-// glance is the interval at which a socket is polled while a train arrives. Polling
-// avoids that each packet wakes a thread. Without a train, a thread waits in poll(2) for
-// up to rest.
+// pollInterval is the interval at which a socket is polled while a train arrives. Polling
+// avoids that each packet wakes a thread. Without a train, a thread waits in poll(2) for up
+// to idlePoll.
 const (
 	pollInterval = time.Millisecond
 	idlePoll     = 100 * time.Millisecond
@@ -250,10 +250,10 @@ type Received struct {
 	Overflow int
 }
 
-// How long a collection waits for missing packets. Quiet counts from the last arrival. It
-// is longer than a virtual machine is descheduled (at most 120 ms in the estimation seed,
-// 4.4.2). After counts from the arrival of the train's last packet: only reordered
-// packets can still arrive after that.
+// How long a collection waits for missing packets. ArrivalTimeout counts from the last
+// arrival. It is longer than a virtual machine is descheduled (at most 120 ms in the
+// estimation seed, 4.4.2). ReorderTimeout counts from the last arrival once the train's last
+// packet has arrived: only reordered packets can still arrive after that.
 const (
 	ArrivalTimeout = 250 * time.Millisecond
 	ReorderTimeout = 30 * time.Millisecond

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 const (

@@ -41,13 +41,13 @@ type Datagram struct {
 	At int64
 }
 
-// Open takes over conn and starts to read from it. heard, which may be nil, gets the
+// Open takes over conn and starts to read from it. onDatagram, which may be nil, gets the
 // datagrams that are not packets of a train, on the reading goroutine.
 //
 // The socket is removed from the runtime's network poller. The kernel would wake the
 // poller while it receives a packet, which would delay the timestamp of the next packet.
-func Open(conn *net.UDPConn, heard func(*Socket, Datagram)) (*Socket, error) {
-	s := &Socket{local: conn.LocalAddr().(*net.UDPAddr).AddrPort(), onDatagram: heard, flows: map[uint64]*Flow{}}
+func Open(conn *net.UDPConn, onDatagram func(*Socket, Datagram)) (*Socket, error) {
+	s := &Socket{local: conn.LocalAddr().(*net.UDPAddr).AddrPort(), onDatagram: onDatagram, flows: map[uint64]*Flow{}}
 	if r, ok := conn.RemoteAddr().(*net.UDPAddr); ok {
 		s.remote = r.AddrPort()
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // pair returns two flows to each other, over loopback.
@@ -69,7 +69,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// The pause and the rate of a part are kept, except for Late and the time of a first
+// The pause and the rate of a part are kept, except for Delay and the time of a first
 // call.
 func TestPaced(t *testing.T) {
 	from, to := pair(t, "127.0.0.1")

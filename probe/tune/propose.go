@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/unit"
 )
 
 // Proposal is the proposed limit for one direction.
@@ -32,7 +32,7 @@ type Direction struct {
 	// Burst returns the burst that a limit passes at once; nil means unknown.
 	Burst func(limit unit.Rate) unit.Bytes
 	// WithoutLimitHint is the command or setting for a measurement without the device's limit.
-	// More returns the command or setting for a measurement with a larger budget.
+	// LargerBudgetHint returns the command or setting for a measurement with a larger budget.
 	WithoutLimitHint string
 	LargerBudgetHint func(bytes unit.Bytes) string
 }

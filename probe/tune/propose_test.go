@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/tokenrate"
-	"headgate/probe/tune"
-	"headgate/shaper/htb"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
 )
 
 // The proposed limit is below the confidence interval of the token rate. Without an estimate

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/internal/bpfobj"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // Assign assigns connections to groups, with precedence over all rules.
@@ -292,8 +292,8 @@ func (s *Side) Assigned() (int, error) {
 
 // DeleteStaleAssignments deletes the assignments to groups that no longer exist, so that their connections
 // follow the rules, and not a later group with the same class ID. next has the records in
-// force, and shared has the maps that their programs share. Forget depends only on the present
-// state, so it also completes the work of a process that was killed after a change.
+// force, and shared has the maps that their programs share. DeleteStaleAssignments depends only on
+// the present state, so it also completes the work of a process that was killed after a change.
 func (d *Device) DeleteStaleAssignments(shared map[string]*ebpf.Map, next ...*classifier.Record) error {
 	there := keys(next...)
 	if len(there) == 0 {
@@ -303,9 +303,9 @@ func (d *Device) DeleteStaleAssignments(shared map[string]*ebpf.Map, next ...*cl
 	return err
 }
 
-// NeedsForget reports whether Forget has assignments to delete once next is in force. It is cheaper
-// than iterating over the table, which is large.
-func (d *Device) NeedsForget(next ...*classifier.Record) bool {
+// HasStaleAssignments reports whether DeleteStaleAssignments has assignments to delete once next is in
+// force. It is cheaper than iterating over the table, which is large.
+func (d *Device) HasStaleAssignments(next ...*classifier.Record) bool {
 	there := keys(next...)
 	for c := range keys(d.Sides[Egress].Record, d.Sides[Ingress].Record) {
 		if there[c] == "" {
@@ -315,11 +315,11 @@ func (d *Device) NeedsForget(next ...*classifier.Record) bool {
 	return false
 }
 
-// ReleaseReused deletes the assignments to class IDs that stand for another group in next: leftovers of
-// a killed process, and, if class IDs run out, an ID that passes from a removed group to a new
-// one. Renew must be called before the change, because afterwards the old group of an
-// assignment is unknown. The returned function restores the assignments if the change fails.
-func (d *Device) ReleaseReused(shared map[string]*ebpf.Map, next ...*classifier.Record) (undo func() error, err error) {
+// DeleteReusedAssignments deletes the assignments to class IDs that stand for another group in next:
+// leftovers of a killed process, and, if class IDs run out, an ID that passes from a removed group to a
+// new one. It must be called before the change, because afterwards the old group of an assignment is
+// unknown. The returned function restores the assignments if the change fails.
+func (d *Device) DeleteReusedAssignments(shared map[string]*ebpf.Map, next ...*classifier.Record) (undo func() error, err error) {
 	was, renewed := keys(d.Sides[Egress].Record, d.Sides[Ingress].Record), map[directionClass]bool{}
 	for c, key := range keys(next...) {
 		if was[c] != key {

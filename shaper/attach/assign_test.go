@@ -11,10 +11,10 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // smallTable returns a table with capacity for two connections.

@@ -3,10 +3,10 @@ package attach
 import (
 	"runtime"
 
-	"headgate/group"
-	"headgate/internal/netns"
-	"headgate/internal/nl"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/netns"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
 )
 
 // devicesPerCPU is the number of devices processed concurrently per processor. An update of a map of

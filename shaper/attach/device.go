@@ -12,10 +12,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // Indices of the two hooks of a device.
@@ -41,14 +41,14 @@ const (
 type Device struct {
 	Link   netlink.Link
 	Clsact bool        // the device has a clsact qdisc
-	Qdiscs []nl.Object // of all devices: the kernel always lists all (see several)
+	Qdiscs []nl.Object // of all devices: the kernel always lists all (see forEach)
 	Sides  [2]Side     // by Egress, Ingress
 	// Blocked describes objects that make the hooks unusable.
 	Blocked []string
 	// OtherEngine is the engine that the device belongs to, if it is not the requested engine.
 	OtherEngine group.Engine
 
-	around *IngressPath
+	ingressPath *IngressPath
 }
 
 // Side is one hook.

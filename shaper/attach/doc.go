@@ -4,6 +4,6 @@
 // ignore the same objects, and can distinguish their own devices from those of other engines.
 //
 // A device belongs to the engine named in the record of its attached program
-// (classifier.Record). For programs of another engine, Device.Other has the name of that
+// (classifier.Record). For programs of another engine, Device.OtherEngine has the name of that
 // engine; an engine does not change such programs.
 package attach

@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	vnl "github.com/vishvananda/netlink/nl"
 
-	"headgate/group"
-	"headgate/internal/nl"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // IngressPath describes foreign objects on a device's ingress path, besides filters, and which of
@@ -37,8 +37,8 @@ type IngressPath struct {
 // IngressPath reads the objects on the ingress path. It is called only if ingress is redirected, and
 // takes a fifth of a millisecond.
 func (d *Device) IngressPath() (*IngressPath, error) {
-	if d.around != nil {
-		return d.around, nil
+	if d.ingressPath != nil {
+		return d.ingressPath, nil
 	}
 	hooks, err := nl.IngressHooks()
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *Device) IngressPath() (*IngressPath, error) {
 		a.Blocking = append(a.Blocking, fmt.Sprintf(
 			"XDP program %d in generic mode (packets that the IFB re-injects would run it twice: attach it in driver mode, \"xdpdrv\", or on another device of the path)", x.ProgId))
 	}
-	d.around = a
+	d.ingressPath = a
 	return a, nil
 }
 
@@ -103,12 +103,12 @@ func printable(name string) string {
 
 // WithConflict appends to a description of a foreign object that it conflicts with the state in
 // force. IsConflict recognizes such descriptions.
-func WithConflict(what string) string { return what + obstacle }
+func WithConflict(what string) string { return what + conflictSuffix }
 
-// IsConflict reports whether words were returned by Obstacle.
-func IsConflict(words string) bool { return strings.HasSuffix(words, obstacle) }
+// IsConflict reports whether words were returned by WithConflict.
+func IsConflict(words string) bool { return strings.HasSuffix(words, conflictSuffix) }
 
-const obstacle = ": conflicts with Headgate, and apply would fail"
+const conflictSuffix = ": conflicts with Headgate, and apply would fail"
 
 // forwardTable returns the name of the nftables table with a device's chain. The name marks the
 // table as Headgate's; it is also the name of the IFB.
@@ -138,8 +138,8 @@ func (a *IngressPath) Forwarding() bool { return a.forwarding }
 // to an IFB, after all other chains.
 func (d *Device) SetForward(major uint16, ifb int) error {
 	err := nl.SetForward(nl.Forward{Table: forwardTable(d.Index()), Chain: forwardChain(ifb), Dev: d.Name(), Major: major, To: ifb})
-	if err != nil && d.around != nil && len(d.around.Chains) > 0 {
-		return fmt.Errorf("%w; without this chain, %s would not see the packets: move its rules to a chain at the prerouting hook", err, strings.Join(d.around.Chains, ", "))
+	if err != nil && d.ingressPath != nil && len(d.ingressPath.Chains) > 0 {
+		return fmt.Errorf("%w; without this chain, %s would not see the packets: move its rules to a chain at the prerouting hook", err, strings.Join(d.ingressPath.Chains, ", "))
 	}
 	return err
 }

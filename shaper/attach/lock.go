@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // lockPath is the file lock that serialises changes by all processes of the machine.

@@ -3,7 +3,7 @@ package attach
 import (
 	"github.com/cilium/ebpf"
 
-	"headgate/internal/nl"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // AttachRedirecting attaches a program to a hook, with an action of the filter that redirects

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/internal/nl"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // Snapshot holds references to the programs on a device's hooks before a change. The requests of a

@@ -5,8 +5,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // Names of the maps for control traffic with precedence (bpf/budget.h), by class.
@@ -22,20 +22,20 @@ const (
 	kinds = 3
 )
 
-// controlDivisor is the divisor of a rate for control traffic with precedence: acknowledgements
-// get several parts, and all other control traffic gets one. The acknowledgements of a download
+// controlPartDivisor is the divisor of a rate for one part of control traffic with precedence:
+// acknowledgements get several parts, and all other control traffic gets one. The acknowledgements of a download
 // take 2.2 % of its rate, at one per two frames. A group with a ceiling of its own gets
 // cappedAckParts; together with CeilingReserveDivisor, by which its class's ceiling is below the group's,
 // it exceeds the ceiling by 2 % at most. A group whose ceiling is the limit, which is never
 // exceeded, gets ackParts (docs/decisions/0024-control-traffic.md).
 const (
-	controlDivisor = 200
-	cappedAckParts = 5
-	ackParts       = 6
+	controlPartDivisor = 200
+	cappedAckParts     = 5
+	ackParts           = 6
 )
 
-// ControlPart is the divisor of the limit for the control traffic of all groups together.
-const ControlPart = controlDivisor / (1 + ackParts)
+// ControlDivisor is the divisor of the limit for the control traffic of all groups together.
+const ControlDivisor = controlPartDivisor / (1 + ackParts)
 
 // CeilingReserveDivisor is the divisor of a ceiling for the part that is reserved for control traffic,
 // which is not subject to the ceiling.
@@ -115,7 +115,7 @@ func reservedRates(t group.Tree) []unit.Rate {
 // byteTimes returns the time per byte of each kind of control traffic at a rate, of which
 // acknowledgements get ackParts parts.
 func byteTimes(of unit.Rate, ackParts uint64) (times [kinds]uint64) {
-	times[links] = controlDivisor * (1e9 << 10) / max(1, of.BytesPerSecond())
+	times[links] = controlPartDivisor * (1e9 << 10) / max(1, of.BytesPerSecond())
 	times[acks] = times[links] / ackParts
 	return times
 }

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // drawTree returns nested groups, some with guarantees and ceilings.

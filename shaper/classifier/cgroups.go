@@ -1,8 +1,8 @@
 package classifier
 
 import (
-	"headgate/group"
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // FindCgroups returns the IDs of the cgroups that a tree's rules name.

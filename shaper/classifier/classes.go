@@ -5,7 +5,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // ClassIDs allocates a minor number between first and last to every group: its present number,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Clients of groups with each (bpf/client.h) occupy preallocated classes, called places. Their
@@ -62,7 +62,7 @@ type ClientRange struct{ First, Count uint16 }
 // end returns the number after the last.
 func (p ClientRange) end() int { return int(p.First) + int(p.Count) }
 
-// AllocateClientRanges allocates the places of every group with clients, by path: the present range,
+// AllocateClientRanges allocates the range of every group with clients, by path: the present one,
 // extended or shortened at the end, or the first range that no group has now or had before.
 func AllocateClientRanges(t group.Tree, have map[string]ClientRange) (map[string]ClientRange, error) {
 	out := map[string]ClientRange{}

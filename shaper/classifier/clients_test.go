@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 func eachTree(counts map[string]int, order []string) (t group.Tree) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // MaxShapes is the maximum number of different combinations of fields that the rules of one

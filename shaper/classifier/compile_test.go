@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // TestCost: the estimated cost of a selector is not below its actual cost.

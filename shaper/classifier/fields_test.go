@@ -3,7 +3,7 @@ package classifier
 import (
 	"testing"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // TestFields: each selector has a place in the lookup key, for rules and for exclusions, and

@@ -10,7 +10,7 @@ import (
 // after p has replaced the old program. Packets that a group sends in the microseconds while
 // its counter is updated may not be counted.
 func (p *Program) AddLateCounts() {
-	for _, c := range p.migration {
+	for _, c := range p.migrations {
 		if c.copied == nil {
 			continue
 		}
@@ -18,7 +18,7 @@ func (p *Program) AddLateCounts() {
 			slog.Warn("cannot count packets that passed during program replacement", "reason", err)
 		}
 	}
-	p.migration = nil
+	p.migrations = nil
 }
 
 // settle adds the counts of one map. It skips the entries of new groups.

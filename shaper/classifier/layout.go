@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // The types below have the layout of those in bpf/headgate.h; a test compares their sizes with

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/bpfobj"
 )
 
 // contents describes the content of maps, for the message about lost state.
@@ -53,7 +53,7 @@ func migrateAll(to, from map[string]*ebpf.Map) (all []migration, err error) {
 			continue
 		}
 		c.byClass = name != RuleHits
-		left, err := c.carry()
+		left, err := c.copyEntries()
 		if err != nil {
 			return nil, fmt.Errorf("cannot take over the %s: %w", what, err)
 		}
@@ -95,8 +95,8 @@ func newMigration(from, to *ebpf.Map) (c migration, why, err error) {
 
 func isArray(t ebpf.MapType) bool { return t == ebpf.Array || t == ebpf.PerCPUArray }
 
-// carry copies all entries, and returns the number of entries that do not fit.
-func (c *migration) carry() (left int, err error) {
+// copyEntries copies all entries, and returns the number of entries that do not fit.
+func (c *migration) copyEntries() (left int, err error) {
 	if c.to.Type() == ebpf.PerCPUArray {
 		c.copied = map[uint32][]byte{}
 	}

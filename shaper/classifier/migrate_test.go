@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 
-	"headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/bpfobj"
 )
 
 func needRoot(t *testing.T) {
@@ -323,7 +323,7 @@ func TestCarryCounters(t *testing.T) {
 	if err := now[Counters].Put(uint32(3), later); err != nil {
 		t.Fatal(err)
 	}
-	p := &Program{migration: all, newClassIDs: map[uint32]bool{15: true}}
+	p := &Program{migrations: all, newClassIDs: map[uint32]bool{15: true}}
 	p.AddLateCounts()
 	p.AddLateCounts() // only once
 	want("settled", 3, 18, 1<<40+110, 1<<33+11, 7)

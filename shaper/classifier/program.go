@@ -53,7 +53,7 @@ type Program struct {
 	Maps   map[string]*ebpf.Map
 	Record Record
 
-	migration   []migration     // maps that the old program still writes to until this program is attached
+	migrations  []migration     // maps that the old program still writes to until this program is attached
 	newClassIDs map[uint32]bool // class IDs of new groups
 }
 
@@ -84,7 +84,7 @@ func Load(spec *ebpf.CollectionSpec, t Table, r Record, last *Record, from Inher
 	if err := r.Bind(coll.Programs[ProgramName]); err != nil {
 		return nil, err
 	}
-	p := &Program{Program: coll.DetachProgram(ProgramName), Maps: map[string]*ebpf.Map{}, Record: r, migration: carried, newClassIDs: newClassIDs(r, last)}
+	p := &Program{Program: coll.DetachProgram(ProgramName), Maps: map[string]*ebpf.Map{}, Record: r, migrations: carried, newClassIDs: newClassIDs(r, last)}
 	for name := range coll.Maps {
 		p.Maps[name] = coll.DetachMap(name)
 	}

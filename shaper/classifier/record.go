@@ -11,9 +11,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
 )
 
 // Record is the configuration of a classifier program. It is bound to the program itself, so

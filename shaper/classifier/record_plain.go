@@ -3,9 +3,9 @@ package classifier
 import (
 	"net/netip"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // recordV1 is the Record of earlier Headgate versions, whose rules had DSCP, VLAN and marks

@@ -12,9 +12,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // earlierRecord is a record of an older Headgate version, without Options, Cgroups and others,

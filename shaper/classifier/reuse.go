@@ -6,7 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/bpfobj"
 )
 
 // Inherited holds the maps of the program in force that its replacement takes over.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/bpfobj"
 )
 
 // batchSize is the number of entries read per system call; it exceeds the entries of any

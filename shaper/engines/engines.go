@@ -3,10 +3,10 @@
 package engines
 
 import (
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/shaper/quantum"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/shaper/quantum"
 )
 
 // New returns all engines, by name.

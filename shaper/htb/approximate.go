@@ -1,6 +1,6 @@
 package htb
 
-import "headgate/group"
+import "headgate.dev/headgate/group"
 
 // DisproportionatePair describes two groups of the same parent between which spare bandwidth is divided in
 // another proportion than their guarantees, because their quanta differ by less than their

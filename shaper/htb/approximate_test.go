@@ -3,8 +3,8 @@ package htb
 import (
 	"testing"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // TestApproximate: quanta are between a packet and 20 ms, which is 32 packets at 100 Mbit/s.

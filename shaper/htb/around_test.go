@@ -11,10 +11,10 @@ import (
 	"github.com/vishvananda/netlink"
 	vnl "github.com/vishvananda/netlink/nl"
 
-	"headgate/group"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // nft loads a ruleset on the server, and returns false if the kernel does not support it.

@@ -1,9 +1,9 @@
 package htb
 
 import (
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
 )
 
 // Assign assigns connections to groups, with precedence over all rules.

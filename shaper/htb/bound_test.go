@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // TestQueueAfterAPause: the history of a queue does not affect packets after a pause. The test

@@ -7,10 +7,10 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // classFilterName is the name of the filters of the HTB qdiscs (class.c). It contains a hash of

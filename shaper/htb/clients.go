@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // A group with each is a class with an HTB of its own, like a parent group. This HTB has the

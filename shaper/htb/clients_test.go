@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // Tests with clients at several addresses behind the rig's client:

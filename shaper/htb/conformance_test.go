@@ -3,9 +3,9 @@ package htb_test
 import (
 	"testing"
 
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/shaper/shapertest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/shaper/shapertest"
 )
 
 func engine() shaper.Shaper { return htb.New() }

@@ -12,8 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"headgate/internal/bpfobj"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // departures is the hook that measures sojourn times: one program for the whole machine, and

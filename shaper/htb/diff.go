@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // step is one change to a qdisc tree, as a description and as requests.

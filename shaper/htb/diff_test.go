@@ -3,9 +3,9 @@ package htb
 import (
 	"testing"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/unit"
 )
 
 // TestDifference: the description of a change names the parameters that change.

@@ -3,10 +3,10 @@ package htb
 import (
 	"errors"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
 )
 
 // Engine is the HTB engine for the network namespace of the calling thread. It has no state of
@@ -22,7 +22,7 @@ var _ shaper.BatchShaper = (*Engine)(nil)
 func (e *Engine) Diff(p shaper.Plan) ([]shaper.Change, error) {
 	var out []shaper.Change
 	err := with(p.Dev, func(c *nl.Conn, k *kernel) error {
-		m, err := newMove(k, p)
+		m, err := newTransition(k, p)
 		if err == nil {
 			out = m.changes()
 		}
@@ -48,7 +48,7 @@ func (k *kernel) apply(c *nl.Conn, p shaper.Plan) ([]shaper.Change, error) {
 	if err := k.CheckEngine(); err != nil {
 		return nil, err
 	}
-	m, err := newMove(k, p)
+	m, err := newTransition(k, p)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,8 @@ package htb
 import (
 	"slices"
 
-	"headgate/shaper"
-	"headgate/shaper/attach"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
 )
 
 // Ingress packets reach the IFB in one of two ways. Usually the classifier redirects them,
@@ -67,14 +67,14 @@ func (k *kernel) foreignIngress() ([]string, error) {
 	return out, err
 }
 
-// chainMove reports whether Headgate's chain must be created or removed.
-func (k *kernel) chainMove(w desiredSide) (set, remove bool) {
+// chainTransition reports whether Headgate's chain must be created or removed.
+func (k *kernel) chainTransition(w desiredSide) (set, remove bool) {
 	if s := k.sides[ingress]; w.Tree == nil && s.Record == nil && s.qdisc == nil {
 		return false, false
 	}
 	a, err := k.IngressPath()
 	if err != nil {
-		return false, false // desire has failed before
+		return false, false // for a device to shape, desiredSides has failed before
 	}
 	if w.Tree == nil || !w.record.Forward {
 		return false, a.Forwarding()

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"headgate/internal/nl"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // fqCodel caches whether the kernel has fq_codel, detected once per process.

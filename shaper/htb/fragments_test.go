@@ -5,7 +5,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // TestFragmentsByProcessors: the table holds 1,024 first fragments per processor, for any

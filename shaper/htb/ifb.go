@@ -10,8 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/group"
-	"headgate/internal/nl"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // ifbName returns the name of a device's IFB. A network namespace does not reuse device indices

@@ -9,12 +9,12 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // TestForeignIFBs: an IFB is recognized as Headgate's by its alias, not only by its name.

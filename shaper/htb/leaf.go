@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // leaf is the queue of a leaf class: one FIFO, which may split super-packets, or a queue per

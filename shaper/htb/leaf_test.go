@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // TestLeaf: the queues of a leaf, with fq_codel and without, with an MTU of 1,500 bytes.

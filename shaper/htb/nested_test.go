@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // TestNestedLending: nested groups borrow level by level, as in share.Allocate: the only active

@@ -9,10 +9,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 const (

@@ -6,10 +6,10 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // TestOffloads: the reported settings of a device, by the record and the present values.

@@ -12,13 +12,13 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
 )
 
 // onePercent returns a group of 1 % and a group with the rest.

@@ -6,14 +6,14 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // Names of the marker's maps.
 const (
-	queues     = "queues"
-	classRates = "paces"
-	levels     = "levels"
+	queues        = "queues"
+	classTimesMap = "paces"
+	levels        = "levels"
 )
 
 // queue is struct queue in bpf/headgate.h.
@@ -44,8 +44,8 @@ type queue struct {
 // byteTime returns the time per byte at a rate in bytes per second, in 1/1024 ns.
 func byteTime(rate uint64) uint64 { return 1e9 << 10 / max(1, rate) }
 
-// classRate is struct pace in bpf/headgate.h.
-type classRate struct {
+// classTimes is struct pace in bpf/headgate.h.
+type classTimes struct {
 	CeilingByteTime, GuaranteeByteTime uint64
 	QueueBytes, FrameBytes             uint32
 	LargeMinor, _                      uint32
@@ -102,8 +102,8 @@ func (w *desiredSide) initQueues(m *ebpf.Map, ifindex uint32) error {
 	return nil
 }
 
-// classRates returns the times per byte of each class, by minor number.
-func (w *desiredSide) classRates() (minors []uint32, values []classRate) {
+// classTimes returns the times per byte of each class, by minor number.
+func (w *desiredSide) classTimes() (minors []uint32, values []classTimes) {
 	large := map[uint16]bool{}
 	for _, c := range w.classes {
 		large[c.minor] = c.large
@@ -119,16 +119,16 @@ func (w *desiredSide) classRates() (minors []uint32, values []classRate) {
 			}
 		}
 		minors = append(minors, uint32(c.minor))
-		values = append(values, classRate{LargeMinor: beside, CeilingByteTime: byteTime(c.ceiling.BytesPerSecond()), GuaranteeByteTime: byteTime(c.htb.Rate), QueueBytes: c.queue.fillLimit(), FrameBytes: c.queue.fifo.Segment})
+		values = append(values, classTimes{LargeMinor: beside, CeilingByteTime: byteTime(c.ceiling.BytesPerSecond()), GuaranteeByteTime: byteTime(c.htb.Rate), QueueBytes: c.queue.fillLimit(), FrameBytes: c.queue.fifo.Segment})
 	}
 	return minors, values
 }
 
-// setPaces writes the rates of groups into a program's maps: for the marker, and for the
-// budgets of control traffic.
-func (w *desiredSide) setPaces(maps map[string]*ebpf.Map) error {
-	minors, values := w.classRates()
-	if err := putPaces(maps[classRates], minors, values); err != nil {
+// setClassTimes writes the times per byte of classes into a program's maps: for the marker, and
+// for the budgets of control traffic.
+func (w *desiredSide) setClassTimes(maps map[string]*ebpf.Map) error {
+	minors, values := w.classTimes()
+	if err := putClassTimes(maps[classTimesMap], minors, values); err != nil {
 		return err
 	}
 	minors, allowances := w.allowances()
@@ -164,16 +164,16 @@ func (w *desiredSide) allowances() (minors []uint32, values []classifier.Allowan
 	return classifier.AllowancesOf(*w.Tree, w.minor, rootMinor, w.record.Places)
 }
 
-func putPaces(m *ebpf.Map, minors []uint32, values []classRate) error {
+func putClassTimes(m *ebpf.Map, minors []uint32, values []classTimes) error {
 	if err := classifier.PutAll(m, minors, values); err != nil {
 		return fmt.Errorf("cannot write the rates of groups: %w", err)
 	}
 	return nil
 }
 
-func (w *desiredSide) pacesDiffer(maps map[string]*ebpf.Map) bool {
-	minors, values := w.classRates()
-	if differ(maps[classRates], minors, values) {
+func (w *desiredSide) classTimesDiffer(maps map[string]*ebpf.Map) bool {
+	minors, values := w.classTimes()
+	if differ(maps[classTimesMap], minors, values) {
 		return true
 	}
 	minors, allowances := w.allowances()
@@ -197,13 +197,13 @@ func differ[T comparable](m *ebpf.Map, minors []uint32, values []T) bool {
 	return false
 }
 
-// rewritePaces writes the new rates into the maps of programs that stay.
-func (m *transition) rewritePaces() error {
+// rewriteClassTimes writes the new times per byte into the maps of programs that stay.
+func (m *transition) rewriteClassTimes() error {
 	for i, s := range m.sides {
-		if !s.classRates {
+		if !s.newClassTimes {
 			continue
 		}
-		if err := m.desired[i].setPaces(m.k.sides[i].Maps); err != nil {
+		if err := m.desired[i].setClassTimes(m.k.sides[i].Maps); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/nl"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // attachFilter attaches a side's classifier to its hook, with a redirect to a device unless ifb

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
 )
 
 // Tests with SCTP, the transport of the seed's experiments (bwaas, chapters V and VII).

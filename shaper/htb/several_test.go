@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
 )
 
 // TestApplyAll: plans of several devices are applied concurrently, each as it would be alone:

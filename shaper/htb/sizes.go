@@ -3,11 +3,11 @@ package htb
 import (
 	"fmt"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // Super-packets are limited to the size that leaves pass unsplit. The host's own senders obey

@@ -7,11 +7,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // Observe reads the actual state and the counters.
@@ -63,7 +63,7 @@ func (k *kernel) state() (shaper.State, error) {
 	if !ours {
 		return st, fmt.Errorf("device %s %w", st.Dev, shaper.ErrNotShaped)
 	}
-	if m, err := newMove(k, st.Plan); err == nil && !m.empty() {
+	if m, err := newTransition(k, st.Plan); err == nil && !m.empty() {
 		st.Drift = m.changes()
 	}
 	return st, nil

@@ -6,34 +6,34 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // transition is the transition from the actual state of a device to a plan.
 type transition struct {
 	k       *kernel
 	desired [2]desiredSide
-	sides   [2]sideMove
+	sides   [2]sideTransition
 	// setChain and removeChain are set if the nftables chain that forwards to the IFB must
 	// change.
 	setChain, removeChain bool
 }
 
-type sideMove struct {
-	set, remove []step
-	program     bool           // a new classifier is needed
-	record      bool           // only a new record for the present classifier
-	classRates  bool           // the rates in the marker's map differ
-	rules       *shaper.Change // set if the classification of packets changes
-	gone        bool           // the side has Headgate's objects and should have none
-	sizes       []step         // for the device's super-packet limits
-	down        bool           // the IFB is down and drops all packets
+type sideTransition struct {
+	set, remove   []step
+	program       bool           // a new classifier is needed
+	record        bool           // only a new record for the present classifier
+	newClassTimes bool           // the times per byte in the program's maps differ
+	rules         *shaper.Change // set if the classification of packets changes
+	gone          bool           // the side has Headgate's objects and should have none
+	sizes         []step         // for the device's super-packet limits
+	down          bool           // the IFB is down and drops all packets
 }
 
-func newMove(k *kernel, p shaper.Plan) (*transition, error) {
+func newTransition(k *kernel, p shaper.Plan) (*transition, error) {
 	w, err := desiredSides(k, p)
 	if err != nil {
 		return nil, err
@@ -42,9 +42,9 @@ func newMove(k *kernel, p shaper.Plan) (*transition, error) {
 		return nil, err
 	}
 	m := &transition{k: k, desired: w}
-	m.setChain, m.removeChain = k.chainMove(w[ingress])
+	m.setChain, m.removeChain = k.chainTransition(w[ingress])
 	for i := range m.sides {
-		m.sides[i] = newSideMove(k.sides[i], w[i])
+		m.sides[i] = newSideTransition(k.sides[i], w[i])
 		if s, ok := k.sizeStep(i, w[i].record.Sized); ok {
 			m.sides[i].sizes = append(m.sides[i].sizes, s)
 		}
@@ -58,7 +58,7 @@ func newMove(k *kernel, p shaper.Plan) (*transition, error) {
 	return m, nil
 }
 
-func newSideMove(s side, w desiredSide) (m sideMove) {
+func newSideTransition(s side, w desiredSide) (m sideTransition) {
 	if w.Tree == nil {
 		m.gone = s.Program != 0 || s.tree.present
 		return m
@@ -72,7 +72,7 @@ func newSideMove(s side, w desiredSide) (m sideMove) {
 	}
 	m.program = s.Record == nil || s.programStale() || !s.Record.SameProgram(w.record)
 	m.record = !m.program && !s.Record.Equal(w.record)
-	m.classRates = !m.program && w.pacesDiffer(s.Maps)
+	m.newClassTimes = !m.program && w.classTimesDiffer(s.Maps)
 	return m
 }
 
@@ -90,7 +90,7 @@ func (m *transition) empty() bool {
 		return false
 	}
 	for _, s := range m.sides {
-		if s.program || s.record || s.classRates || s.gone || s.down || len(s.set)+len(s.remove)+len(s.sizes) > 0 {
+		if s.program || s.record || s.newClassTimes || s.gone || s.down || len(s.set)+len(s.remove)+len(s.sizes) > 0 {
 			return false
 		}
 	}
@@ -121,7 +121,7 @@ func (m *transition) changes() []shaper.Change {
 		if s.gone {
 			out = append(out, shaper.Change{Verb: "remove", Object: [2]string{"egress", "ingress"}[i] + " shaping"})
 		}
-		if (s.program || s.record || s.classRates) && len(s.set)+len(s.remove) == 0 && s.rules == nil && (i != ingress || len(chain) == 0) {
+		if (s.program || s.record || s.newClassTimes) && len(s.set)+len(s.remove) == 0 && s.rules == nil && (i != ingress || len(chain) == 0) {
 			out = append(out, shaper.Change{Verb: "change", Object: m.desired[i].String() + " record", Detail: m.leaves(i)})
 		}
 	}
@@ -162,7 +162,7 @@ func (m *transition) make(c *nl.Conn) error {
 			forget(t)
 		}
 	}
-	if next := m.records(made); m.k.NeedsForget(next...) {
+	if next := m.records(made); m.k.HasStaleAssignments(next...) {
 		return m.k.DeleteStaleAssignments(m.k.Shared(made[:]...), next...)
 	}
 	return nil
@@ -173,7 +173,7 @@ func (m *transition) carryOut(c *nl.Conn, old *previousState, made *[2]*classifi
 	if err := needClassFilter(); err != nil {
 		return err
 	}
-	if err := m.rewritePaces(); err != nil {
+	if err := m.rewriteClassTimes(); err != nil {
 		return err
 	}
 	if err := m.rewriteRecords(); err != nil {
@@ -188,7 +188,7 @@ func (m *transition) carryOut(c *nl.Conn, old *previousState, made *[2]*classifi
 		return err
 	}
 	var err error
-	if old.assign, err = m.k.ReleaseReused(m.k.Shared(made[:]...), m.records(*made)...); err != nil {
+	if old.assign, err = m.k.DeleteReusedAssignments(m.k.Shared(made[:]...), m.records(*made)...); err != nil {
 		return err
 	}
 	if err := c.Execute(m.batch(*made)); err != nil {
@@ -319,7 +319,7 @@ func load(k *kernel, i int, w *desiredSide, shared map[string]*ebpf.Map) (p *cla
 	}
 	s := k.sides[i]
 	all := max(spec.Maps[classifier.Counters].MaxEntries, classifier.LastPlace(w.record.Places)) // groups and clients
-	spec.Maps[queues].MaxEntries, spec.Maps[classRates].MaxEntries = all, all
+	spec.Maps[queues].MaxEntries, spec.Maps[classTimesMap].MaxEntries = all, all
 	own := []string{queues}
 	if classifier.SamePlaces(s.Record, &w.record) {
 		own = append(own, classifier.ClientMaps...)
@@ -362,7 +362,7 @@ func load(k *kernel, i int, w *desiredSide, shared map[string]*ebpf.Map) (p *cla
 	if err != nil {
 		return nil, err
 	}
-	err = w.setPaces(p.Maps)
+	err = w.setClassTimes(p.Maps)
 	if err == nil && len(w.record.Places) > 0 && !knows {
 		err = classifier.FillClients(p.Maps, *w.Tree, w.record, w.above)
 	}

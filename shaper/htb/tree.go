@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // Major and minor numbers of the kernel's objects. The major number spells "HG", so that
@@ -92,9 +92,9 @@ const (
 	lenderTime = 0.010
 	// controlPart is the divisor of the limit for the guarantee of control traffic, taken from
 	// the guarantees of groups if these use the whole limit: half of all budgets
-	// (classifier.ControlPart). The rest is borrowed with precedence over all groups.
+	// (classifier.ControlDivisor). The rest is borrowed with precedence over all groups.
 	// controlCeiling is the divisor for the maximum rate of unclassified packets in that class.
-	controlPart    = 2 * classifier.ControlPart
+	controlPart    = 2 * classifier.ControlDivisor
 	controlCeiling = 4
 )
 

@@ -9,10 +9,10 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // previousState is the previous state of a device, kept until its transition has succeeded.
@@ -20,7 +20,7 @@ type previousState struct {
 	*attach.Snapshot
 	works      [2]bool // the side has a classifier whose target exists
 	ifb        netlink.Link
-	classRates [2][]classRate
+	classTimes [2][]classTimes
 	allow      [2][]classifier.Allowance
 	assign     func() error // restores the assignments that the transition has deleted
 }
@@ -36,8 +36,8 @@ func (m *transition) hold() (*previousState, error) {
 		if b.works[i] = s.Program != 0 && !lost; !b.works[i] {
 			held.Drop(i) // a classifier whose target is missing would lose packets
 		}
-		if m.sides[i].classRates {
-			if b.classRates[i], err = classifier.ReadAll[classRate](s.Maps[classRates]); err != nil {
+		if m.sides[i].newClassTimes {
+			if b.classTimes[i], err = classifier.ReadAll[classTimes](s.Maps[classTimesMap]); err != nil {
 				held.Close()
 				return nil, err
 			}
@@ -128,7 +128,7 @@ func (m *transition) restoreMaps(old *previousState) error {
 				return err
 			}
 		}
-		if err := putPaces(s.Maps[classRates], numbers(len(old.classRates[i])), old.classRates[i]); err != nil {
+		if err := putClassTimes(s.Maps[classTimesMap], numbers(len(old.classTimes[i])), old.classTimes[i]); err != nil {
 			return err
 		}
 		if err := classifier.PutAllowances(s.Maps[classifier.Allowances], numbers(len(old.allow[i])), old.allow[i]); err != nil {

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/group"
-	"headgate/internal/bpfobj"
-	"headgate/internal/nl"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // kernelHas returns the traffic control of all devices, and the devices, as printed by tc and
@@ -33,7 +33,7 @@ func (r *upgradeRig) kernelHas() string {
 func (r *upgradeRig) applyWith(p shaper.Plan, change func(*transition)) error {
 	return r.server.Do(func() error {
 		return with(p.Dev, func(c *nl.Conn, k *kernel) error {
-			m, err := newMove(k, p)
+			m, err := newTransition(k, p)
 			if err != nil {
 				return err
 			}
@@ -249,7 +249,7 @@ func TestForget(t *testing.T) {
 	r.apply(plan(2))
 	assigned("after the removal of a group", 1)
 
-	// The state that a process leaves if it is killed just before Forget.
+	// The state that a process leaves if it is killed just before DeleteStaleAssignments.
 	left := func(id uint16) {
 		t.Helper()
 		r.do(func() error {

@@ -15,18 +15,18 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/internal/bpfobj"
-	"headgate/internal/nl"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
-	"headgate/shaper/htb/earlier"
-	"headgate/shaper/shapertest"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/shaper/htb/earlier"
+	"headgate.dev/headgate/shaper/shapertest"
+	"headgate.dev/headgate/unit"
 )
 
 // Map types of package earlier.

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/htb"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // TestUnmet checks the detection of unmet guarantees while the rest of a link of 40 Mbit/s is
@@ -84,7 +84,7 @@ func TestUnmet(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), (seconds+3)*time.Second)
 				defer stop()
 				done := make(chan error, 2)
-				go func() { done <- classRate(ctx, l, float64(c.guarantee)/8*c.part, c.write) }()
+				go func() { done <- writeAtRate(ctx, l, float64(c.guarantee)/8*c.part, c.write) }()
 				go func() {
 					_, err := traffic.Run(ctx, l.Host, []traffic.Flow{{Name: "large", From: "server", To: "client", Protocol: traffic.UDP, DstPort: 5002, Schedule: traffic.Constant(60 * unit.Mbit)}},
 						traffic.Options{Duration: (seconds + 2) * time.Second})
@@ -121,8 +121,8 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-// classRate writes pieces over TCP at a rate in bytes per second until ctx ends.
-func classRate(ctx context.Context, l *lab.Lab, rate float64, piece int) error {
+// writeAtRate writes pieces over TCP at a rate in bytes per second until ctx ends.
+func writeAtRate(ctx context.Context, l *lab.Lab, rate float64, piece int) error {
 	var listener net.Listener
 	to, err := l.Node("client").Addr(false)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // kernelState is struct quantum in policer.c.

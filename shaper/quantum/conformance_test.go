@@ -3,9 +3,9 @@ package quantum_test
 import (
 	"testing"
 
-	"headgate/shaper"
-	"headgate/shaper/quantum"
-	"headgate/shaper/shapertest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/quantum"
+	"headgate.dev/headgate/shaper/shapertest"
 )
 
 func engine() shaper.Shaper { return quantum.New() }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
 )
 
 // Engine is the quantum engine for the network namespace of the calling thread. It has no state
@@ -28,7 +28,7 @@ func with(dev string, do func(*nl.Conn, *attach.Device) error) error {
 // changes that Apply would make after a Clear.
 func (e *Engine) Diff(p shaper.Plan) (out []shaper.Change, err error) {
 	err = with(p.Dev, func(_ *nl.Conn, d *attach.Device) error {
-		m, err := newMove(d, p)
+		m, err := newTransition(d, p)
 		if err == nil {
 			out = m.changes()
 		}
@@ -52,7 +52,7 @@ func (e *Engine) apply(c *nl.Conn, d *attach.Device, p shaper.Plan) ([]shaper.Ch
 	if err := d.CheckEngine(); err != nil {
 		return nil, err
 	}
-	m, err := newMove(d, p)
+	m, err := newTransition(d, p)
 	if err != nil {
 		return nil, err
 	}

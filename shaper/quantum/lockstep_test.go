@@ -13,12 +13,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"pgregory.net/rapid"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // needRoot skips the test without root.
@@ -45,7 +45,7 @@ func (k *policer) load(tree group.Tree, s settings) {
 	m := &transition{dev: &attach.Device{Link: &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{EncapType: "ether"}}}, settings: s, virtualTime: true}
 	m.dev.Sides[attach.Ingress] = k.side
 	m.sides[attach.Ingress].Direction = attach.Direction{Tree: &tree, In: true}
-	err := m.sides[attach.Ingress].desire(m.dev, &k.side, shaper.Plan{In: &tree}, s)
+	err := m.sides[attach.Ingress].setDesired(m.dev, &k.side, shaper.Plan{In: &tree}, s)
 	if err != nil {
 		k.t.Fatalf("%v", err)
 	}

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // settings are the parameters of a side's program besides its tree.

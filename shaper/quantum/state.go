@@ -6,12 +6,12 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // Observe reads the actual state and the counters.
@@ -51,7 +51,7 @@ func state(d *attach.Device) (shaper.State, error) {
 	if !ours {
 		return st, fmt.Errorf("device %s %w", st.Dev, shaper.ErrNotShaped)
 	}
-	if m, err := newMove(d, st.Plan); err == nil && !m.empty() {
+	if m, err := newTransition(d, st.Plan); err == nil && !m.empty() {
 		st.Drift = m.changes()
 	}
 	return st, nil

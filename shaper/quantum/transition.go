@@ -8,23 +8,23 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // transition is the transition from the actual state of a device to a plan.
 type transition struct {
 	dev      *attach.Device
 	settings settings
-	sides    [2]sideMove
+	sides    [2]sideTransition
 	// virtualTime is for tests: the program reads the time from skb->tstamp.
 	virtualTime bool
 }
 
-type sideMove struct {
+type sideTransition struct {
 	attach.Direction
 	record  classifier.Record
 	changes []shaper.Change // empty if the side has the desired state
@@ -33,7 +33,7 @@ type sideMove struct {
 	keep bool
 }
 
-func newMove(d *attach.Device, p shaper.Plan) (*transition, error) {
+func newTransition(d *attach.Device, p shaper.Plan) (*transition, error) {
 	m := &transition{dev: d, settings: settings{p.Quantum, d.Link.Attrs().MTU}}
 	if err := check(p, m.settings); err != nil {
 		return nil, fmt.Errorf("device %s: %w", d.Name(), err)
@@ -45,7 +45,7 @@ func newMove(d *attach.Device, p shaper.Plan) (*transition, error) {
 		switch {
 		case dir.Tree != nil:
 			blocked = append(append(blocked, d.Blocked...), have.Before...)
-			if err := s.desire(d, have, p, m.settings); err != nil {
+			if err := s.setDesired(d, have, p, m.settings); err != nil {
 				return nil, err
 			}
 		case have.Program != 0:
@@ -55,8 +55,8 @@ func newMove(d *attach.Device, p shaper.Plan) (*transition, error) {
 	return m, d.Foreign(blocked)
 }
 
-// desire computes the desired state of the side.
-func (s *sideMove) desire(d *attach.Device, have *attach.Side, p shaper.Plan, set settings) error {
+// setDesired computes the desired state of the side.
+func (s *sideTransition) setDesired(d *attach.Device, have *attach.Side, p shaper.Plan, set settings) error {
 	var old classifier.Record
 	if have.Record != nil {
 		old = *have.Record
@@ -85,7 +85,7 @@ func (s *sideMove) desire(d *attach.Device, have *attach.Side, p shaper.Plan, se
 }
 
 // compare describes the differences from the old record; the result is never empty.
-func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
+func (s *sideTransition) compare(old *classifier.Record) (out []shaper.Change) {
 	dir := s.String()
 	add := func(verb, object, format string, args ...any) {
 		out = append(out, shaper.Change{Verb: verb, Object: dir + " " + object, Detail: fmt.Sprintf(format, args...)})
@@ -180,7 +180,7 @@ func (m *transition) make(c *nl.Conn) error {
 		}
 	}
 	shared, next := m.dev.Shared(made[:]...), m.records(made)
-	assignAgain, err := m.dev.ReleaseReused(shared, next...)
+	assignAgain, err := m.dev.DeleteReusedAssignments(shared, next...)
 	if err == nil {
 		err = c.Execute(m.batch(made))
 	}
@@ -192,7 +192,7 @@ func (m *transition) make(c *nl.Conn) error {
 			p.AddLateCounts()
 		}
 	}
-	if m.dev.NeedsForget(next...) {
+	if m.dev.HasStaleAssignments(next...) {
 		return m.dev.DeleteStaleAssignments(shared, next...)
 	}
 	return nil

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/unit"
 )
 
 // TestRefusedFilter: another program adds a filter in the place of Headgate's between the read
@@ -27,7 +27,7 @@ func TestRefusedFilter(t *testing.T) {
 	for _, hook := range []string{"egress", "ingress"} {
 		err := server.Do(func() error {
 			return with("router", func(c *nl.Conn, d *attach.Device) error {
-				m, err := newMove(d, plan)
+				m, err := newTransition(d, plan)
 				if err != nil {
 					return err
 				}

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // TestUpgradeKeepsCounters: another build with the same map layouts takes over a device while

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"testing"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // Environment variables: the task of a child process, and the seed for reproducing a failure.

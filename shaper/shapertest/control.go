@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // controlKinds returns one frame of every kind of control traffic.

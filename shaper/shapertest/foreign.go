@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // tc runs tc commands in the server.

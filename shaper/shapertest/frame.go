@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/lab"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
 )
 
 // frame is one packet on the wire, with the fields that rules match.

@@ -17,11 +17,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // withoutProcess checks that a plan stays in force after the process that applied it has ended.

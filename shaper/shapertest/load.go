@@ -9,12 +9,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/meter"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/meter"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // flood returns UDP flows on all four groups' ports, 160 % of the limit.

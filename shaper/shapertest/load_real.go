@@ -2,7 +2,7 @@
 
 package shapertest
 
-import "headgate/unit"
+import "headgate.dev/headgate/unit"
 
 // steady is a rate that the machine carries without losses.
 const steady = 8 * unit.Mbit

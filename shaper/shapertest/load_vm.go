@@ -2,7 +2,7 @@
 
 package shapertest
 
-import "headgate/unit"
+import "headgate.dev/headgate/unit"
 
 // steady is a rate that the machine carries without losses. At 8 Mbit/s, 1,000 datagrams per
 // second, an emulated processor on a busy machine lost 1 of 100 datagrams.

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/cgroup2"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 func v4(s string) netip.Addr     { return netip.MustParseAddr(s) }

@@ -9,8 +9,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/lab"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // snapshot returns all traffic control and all devices of a node, as printed by tc and ip: the

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/config"
-	"headgate/store"
-	"headgate/store/etcd"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
+	"headgate.dev/headgate/store/storetest"
 )
 
 func TestMain(m *testing.M) {

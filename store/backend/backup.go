@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // Backup writes a store's backup to a new file, atomically, and returns its size in bytes.

@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"headgate/internal/wholefile"
-	"headgate/store"
+	"headgate.dev/headgate/internal/wholefile"
+	"headgate.dev/headgate/store"
 )
 
 // External is an external etcd, which the controller does not run itself.

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/config"
-	"headgate/store"
-	"headgate/store/etcd"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
 )
 
 // Values chosen for Headgate.
@@ -69,7 +69,7 @@ func Run(ctx context.Context, m etcd.Member, command []string) (s *store.Store, 
 
 // startNewEpoch starts a new epoch in a store that was restored from a backup.
 func startNewEpoch(ctx context.Context, s *store.Store, m etcd.Member) error {
-	id, told, err := m.PendingRestore()
+	id, done, err := m.PendingRestore()
 	if err != nil || id == "" {
 		return err
 	}
@@ -78,7 +78,7 @@ func startNewEpoch(ctx context.Context, s *store.Store, m etcd.Member) error {
 	if err := s.Restored(ctx, id); err != nil {
 		return err
 	}
-	return told()
+	return done()
 }
 
 // Connect opens the store of a controller that is running in a data directory.

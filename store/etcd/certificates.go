@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"headgate/internal/pki"
-	"headgate/internal/wholefile"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/internal/wholefile"
 )
 
 // certificateLifetime is the lifetime of members' certificates, which are renewed when half of it is over.

@@ -19,7 +19,7 @@ import (
 // Values chosen for Headgate.
 const (
 	// quota is the default size limit of the store: 16,000 groups are 3 MB, and each change of them takes
-	// as much until it is compacted. See store.Tend.
+	// as much until it is compacted. See store.Store.Maintain.
 	quota = 4 << 30
 	// maxRequest and maxOperations allow the largest transactions of package store.
 	maxRequest, maxOperations = 32 << 20, 1024

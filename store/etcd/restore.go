@@ -62,8 +62,8 @@ func (m Member) Restore(backup string) error {
 const restoredFile = "restored"
 
 // PendingRestore returns the id of a restore for which store.Restored was not called yet, "" if there is
-// none. The caller calls told after store.Restored succeeded.
-func (m Member) PendingRestore() (id string, told func() error, err error) {
+// none. The caller calls done after store.Restored succeeded.
+func (m Member) PendingRestore() (id string, done func() error, err error) {
 	file := filepath.Join(m.Dir, restoredFile)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {

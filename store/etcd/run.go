@@ -21,7 +21,7 @@ const (
 )
 
 // Run keeps a child process running until ctx ends. command is run with the path of the member's
-// configuration file as an additional argument, and must call Child. The child's output goes to the log.
+// configuration file as an additional argument, and must call RunChild. The child's output goes to the log.
 func (m Member) Run(ctx context.Context, command []string) error {
 	if err := m.Prepare(); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/etcd"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
 )
 
 // childEnv makes a test binary run as the store's child process.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Rate formats a measured rate: "95.5Mbit".

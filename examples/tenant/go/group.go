@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/unit"
 )
 
 // connect is the service, as the owner of a token sees it.

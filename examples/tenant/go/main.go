@@ -26,8 +26,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/api/local"
-	"headgate/unit"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/unit"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Fault is the effect of a real host or network on a sample, in place.

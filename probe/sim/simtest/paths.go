@@ -3,9 +3,9 @@ package simtest
 import (
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // UnboundedQueue is the length of a queue that loses no packets (2.5.1).

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/probe"
-	"headgate/probe/sim"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
 )
 
 // maxTrains is more trains than any method sends over one path.

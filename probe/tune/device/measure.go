@@ -9,13 +9,13 @@ import (
 	"slices"
 	"time"
 
-	"headgate/internal/route"
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/path"
-	"headgate/probe/tune"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/route"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Options of the measurement.

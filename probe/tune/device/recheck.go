@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/session"
-	"headgate/probe/tune"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Recheck is a measurement of a direction with the new limit in force.

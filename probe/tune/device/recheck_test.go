@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // A new limit with too much loss or a wrong rate is an error.

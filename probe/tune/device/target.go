@@ -3,10 +3,10 @@ package device
 import (
 	"fmt"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Target is the configuration of the device to tune.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/config"
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Only the limit changes. Guarantees that exceed the new limit are an error.

@@ -6,12 +6,12 @@ import (
 	"math"
 	"time"
 
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/probe/path"
-	"headgate/probe/tokenrate"
-	"headgate/probe/tune"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of the verification, chosen by Headgate.

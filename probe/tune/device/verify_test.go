@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/probe/tune"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/unit"
 )
 
 // On simulated paths, a sustained rate is not changed, and a rate that holds only until a larger

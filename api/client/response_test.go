@@ -1,0 +1,64 @@
+package client_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	. "headgate.dev/headgate/api/client"
+)
+
+// TestDecode checks the value or error of responses.
+func TestDecode(t *testing.T) {
+	for _, c := range []struct {
+		status     int
+		text, want string
+		kind       error
+	}{
+		{200, `{"name": "a"}`, "", nil},
+		{204, "", "", nil},
+		{403, `{"title": "Forbidden", "detail": "not yours"}`, "not yours", os.ErrPermission},
+		{404, `{"title": "Not Found", "detail": "host \"a\" not found"}`, `host "a" not found`, fs.ErrNotExist},
+		{412, `{"title": "Precondition Failed"}`, "Precondition Failed", ErrPreconditionFailed},
+		{422, `{"title": "Invalid", "errors": [{"field": "name", "message": "missing"}, {"field": "role", "message": "unknown"}]}`, "Invalid\n  name: missing\n  role: unknown", ErrInvalid},
+		{503, "bad gateway", "the service returned 503", nil},
+	} {
+		r := &http.Response{StatusCode: c.status, Status: "503 Service Unavailable", Body: io.NopCloser(strings.NewReader(c.text))}
+		got, err := Decode[struct{ Name string }](r, nil)
+		if c.want == "" {
+			if err != nil || c.text != "" && got.Name != "a" {
+				t.Errorf("%d: %+v, %v", c.status, got, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.kind != nil && !errors.Is(err, c.kind) {
+			t.Errorf("%d: error %v, want %q and %v", c.status, err, c.want, c.kind)
+		}
+	}
+	if _, err := Decode[string](nil, io.ErrUnexpectedEOF); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a failed request: %v", err)
+	}
+}
+
+func TestListAll(t *testing.T) {
+	pages := map[string][]int{"": {1, 2}, "b": {3}}
+	next := map[string]string{"": "b"}
+	got, err := ListAll(func(after *string) ([]int, *string, error) {
+		at := ""
+		if after != nil {
+			at = *after
+		}
+		if n, ok := next[at]; ok {
+			return pages[at], &n, nil
+		}
+		return pages[at], nil, nil
+	})
+	if err != nil || !slices.Equal(got, []int{1, 2, 3}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"headgate.dev/headgate/store"
+)
+
+// defaultRateLimit is the default rate limit of a tenant: requests per second to one controller, by all of the
+// tenant's tokens together. The burst is two seconds of requests.
+const defaultRateLimit = 50
+
+// rateLimits has a token bucket for each tenant, because a tenant can create any number of tokens, and one for
+// each token without a tenant.
+type rateLimits struct {
+	mu      sync.Mutex
+	buckets map[string]*rate.Limiter
+}
+
+// maxBuckets is the number of buckets at which full ones are removed. A full bucket is equal to a new one.
+const maxBuckets = 10_000
+
+// take admits a request and returns 0, or returns the seconds to wait before a retry. perSecond 0 means no
+// rate limit.
+func (l *rateLimits) take(p store.Token, perSecond int) (wait int) {
+	if perSecond == 0 {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who := cmp.Or(p.Tenant, p.ID)
+	b := l.buckets[who]
+	if b == nil || b.Limit() != rate.Limit(perSecond) {
+		if len(l.buckets) >= maxBuckets {
+			maps.DeleteFunc(l.buckets, func(_ string, b *rate.Limiter) bool { return b.Tokens() >= float64(b.Burst()) })
+		}
+		if l.buckets == nil {
+			l.buckets = map[string]*rate.Limiter{}
+		}
+		b = rate.NewLimiter(rate.Limit(perSecond), 2*perSecond)
+		l.buckets[who] = b
+	}
+	if b.Allow() {
+		return 0
+	}
+	return int(math.Ceil(1 / float64(perSecond)))
+}
+
+// rateLimitOf returns the caller's rate limit in requests per second; 0 means no rate limit (no tenant).
+func (s *Server) rateLimitOf(ctx context.Context, p store.Token) int {
+	if p.Tenant == "" {
+		return 0
+	}
+	doc, ok, err := s.Store.Get(ctx, store.Key(store.Tenants, p.Tenant), 0)
+	var t store.Tenant
+	if err != nil || !ok || doc.Into(&t) != nil || t.Requests == 0 {
+		return defaultRateLimit
+	}
+	return t.Requests
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+
+	"headgate.dev/headgate/store"
+)
+
+// defaultPageSize is the default number of items in a page.
+const defaultPageSize = 100
+
+// page is a part of a list, with the cursor of the next page.
+type page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"`
+}
+
+// listPage reads a page of documents and converts each with shown, which returns false for a document that the
+// caller may not see. listPage reads on until the page is full and one more visible document follows. The cursor
+// is the key of the last document in the page, so that the cursor reveals no hidden document.
+func listPage[Doc, T any](ctx context.Context, s *store.Store, below string, after *string, limit *int, shown func(Doc) (T, bool)) (page[T], error) {
+	out := page[T]{Items: []T{}}
+	from, err := cursor(after)
+	if err != nil {
+		return out, err
+	}
+	if from != "" {
+		from = below + from
+	}
+	most, last := valueOr(limit, defaultPageSize), ""
+	for {
+		docs, more, _, err := s.List(ctx, below, from, most+1)
+		if err != nil {
+			return out, err
+		}
+		for _, d := range docs {
+			from = d.Key
+			var v Doc
+			if err := d.Into(&v); err != nil {
+				return out, err
+			}
+			item, ok := shown(v)
+			switch {
+			case !ok:
+			case len(out.Items) == most:
+				out.Next = base64.RawURLEncoding.EncodeToString([]byte(last))
+				return out, nil
+			default:
+				out.Items, last = append(out.Items, item), d.Key[len(below):]
+			}
+		}
+		if !more {
+			return out, nil
+		}
+	}
+}
+
+// get reads the current revision of a document. what and name, such as "host" and its name, are for the
+// message if the document does not exist.
+func get[Doc any](s *Server, r *http.Request, key, what, name string) (v Doc, err error) {
+	doc, ok, err := s.Store.Get(r.Context(), key, 0)
+	if err == nil && !ok {
+		err = notFound(what, name)
+	}
+	if err == nil {
+		err = doc.Into(&v)
+	}
+	return v, err
+}
+
+// pageOf returns a page of a list that is in memory.
+func pageOf[T any](all []T, name func(T) string, after *string, limit *int) (page[T], error) {
+	from, err := cursor(after)
+	if err != nil {
+		return page[T]{}, err
+	}
+	if from != "" {
+		for i, v := range all {
+			if name(v) == from {
+				all = all[i+1:]
+				break
+			}
+		}
+	}
+	out := page[T]{Items: append([]T{}, all...)}
+	if n := valueOr(limit, defaultPageSize); len(all) > n {
+		out.Items = out.Items[:n]
+		out.Next = base64.RawURLEncoding.EncodeToString([]byte(name(all[n-1])))
+	}
+	return out, nil
+}
+
+// cursor decodes the cursor of a page.
+func cursor(after *string) (string, error) {
+	if after == nil || *after == "" {
+		return "", nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(*after)
+	if err != nil {
+		return "", &Refusal{Status: http.StatusBadRequest, Detail: "after is not a valid page cursor: use next of the previous page", Fields: []Field{{"after", "not a valid page cursor"}}}
+	}
+	return string(text), nil
+}
+
+// valueOr returns an optional value, or otherwise if the value is absent.
+func valueOr[T any](v *T, otherwise T) T {
+	if v == nil {
+		return otherwise
+	}
+	return *v
+}

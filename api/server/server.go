@@ -1,0 +1,227 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	openapi "headgate.dev/headgate/api"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
+)
+
+// Limits of requests, chosen by this project.
+const (
+	// maxBody is the maximum size of a request body, and maxLargeBody that of a request with a whole document:
+	// an interface of 16,000 groups is 3 MB.
+	maxBody, maxLargeBody = 64 << 10, 16 << 20
+	// largeBodyTimeout is the time in which a large body must arrive. The client is authenticated by then.
+	largeBodyTimeout = time.Minute
+)
+
+// Server implements the API.
+type Server struct {
+	Store  *store.Store
+	Agents Agents
+	// Sign signs the certificate of an agent.
+	Sign func(host string, request []byte) (c api.Certificate, serial string, err error)
+	// Version is the version of this program.
+	Version string
+	// Writable reports whether the controller accepts changes now.
+	Writable func() bool
+	// Cluster answers requests with the data of all controllers together. nil means that this controller is the
+	// only one.
+	Cluster http.Handler
+	// Burst, if set, returns the burst that a limit lets through when it is enforced.
+	Burst func(limit unit.Rate) unit.Bytes
+	// Changes, if set, returns for each of the paths of GET requests a channel that receives a value after each
+	// change that the response may depend on, until the context of the request for the paths is done. nil means
+	// that nothing announces changes.
+	Changes func(r *http.Request, paths []string) []<-chan struct{}
+	// OnRequest, if set, is called after each request to an operation of the API.
+	OnRequest func(operation string, status int, took time.Duration)
+
+	spec         *openapi3.T
+	operations   map[*openapi3.Operation]*Operation
+	mux          *http.ServeMux
+	rateLimits   rateLimits
+	tokenLimiter tokenLimiter
+	streams      streams
+	health       health
+}
+
+// Agents gives access to the data that agents report.
+type Agents interface {
+	// State returns the state that a host's agent has reported; false while no agent is connected.
+	State(host string) (api.HostState, bool)
+	// Names returns the alternative names of a host's devices, if its agent reports them.
+	Names(host string) group.AltNames
+	// Rates returns the newest rates of a host's groups; false if there are none.
+	Rates(host string) (api.RateList, bool)
+	// Loads returns the load of each direction of a host's devices, from the groups for which sees returns
+	// true (nil: all groups), and the first of those groups that are at risk. problems counts the devices
+	// whose desired state is not in force.
+	Loads(host string, sees func(dev, direction, path string) bool) (all []Load, risks []api.GroupAtRisk, problems int, connected bool)
+	// Usage returns the usage records of hosts; missing lists the hosts that did not answer.
+	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []api.Usage, missing []string)
+	// Sets returns the states of a host's connection sets, from its agent.
+	Sets(ctx context.Context, host string) (api.CollectiveStateList, error)
+	// Probe starts a measurement on a host. ProbeResult returns its outcome, also if Probe fails.
+	Probe(host string, id string, r api.ProbeRequest) error
+	// ProbeResult returns the state and result of a measurement; false if it is not known.
+	ProbeResult(host, id string) (api.Probe, bool)
+}
+
+// Handler returns the handler of the API.
+func (s *Server) Handler() (http.Handler, error) {
+	spec, err := openapi3.NewLoader().LoadFromData(openapi.Specification())
+	if err != nil {
+		return nil, err
+	}
+	s.spec = spec
+	if s.operations, err = readOperations(spec); err != nil {
+		return nil, err
+	}
+	s.mux = http.NewServeMux()
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, r, refuse(http.StatusNotFound, "path %s not found", r.URL.Path))
+	})
+	out := HandlerWithOptions(s, StdHTTPServerOptions{
+		BaseRouter: s.mux, Middlewares: []MiddlewareFunc{s.validate},
+		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
+			problem(w, r, refuse(http.StatusBadRequest, "%v", err))
+		},
+	})
+	if s.Cluster == nil {
+		s.Cluster = out
+	}
+	return out, nil
+}
+
+// validate calls the next handler only for requests that match the specification and that the caller is
+// permitted to make.
+func (s *Server) validate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, item, operation := s.find(r.Pattern, r.Method)
+		if operation == nil {
+			problem(w, r, refuse(http.StatusNotFound, "path %s not found", r.URL.Path))
+			return
+		}
+		if s.OnRequest != nil {
+			watched := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+			w = watched
+			defer func(began time.Time) {
+				s.OnRequest(operation.OperationID, watched.status, time.Since(began))
+			}(time.Now())
+		}
+		r, err := s.admit(w, r.WithContext(store.ReadOnceContext(r.Context())), path, item, operation)
+		if err != nil {
+			problem(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// statusWriter records the status of a response.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap returns the wrapped writer, for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// admit authenticates the caller, checks its role and rate limit, and validates the request against the
+// specification. The request that admit returns has the principal in its context.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
+	rules := s.operations[operation]
+	if operation.Security == nil || len(*operation.Security) > 0 {
+		p, err := s.authenticate(r)
+		if err != nil {
+			return r, err
+		}
+		if !rules.permits(p.Role) || p.Tenant != "" && !rules.permits(store.TenantRole) {
+			return r, refuse(http.StatusForbidden, "the role %s does not permit this operation", p.Role)
+		}
+		if wait := s.rateLimits.take(p, s.rateLimitOf(r.Context(), p)); wait > 0 {
+			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
+		}
+		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
+	}
+	most := int64(maxBody)
+	if rules.largeBody {
+		most = maxLargeBody
+		// If this fails, the read deadline of the server stays in force.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeBodyTimeout))
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	params := map[string]string{}
+	for _, p := range append(item.Parameters, operation.Parameters...) {
+		if p.Value.In == "path" {
+			params[p.Value.Name] = r.PathValue(p.Value.Name)
+		}
+	}
+	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params,
+		Route:   &routers.Route{Spec: s.spec, Path: path, PathItem: item, Method: r.Method, Operation: operation},
+		Options: &openapi3filter.Options{MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	})
+	return r, invalid(err)
+}
+
+// invalid returns a refusal that names the fields that do not match the specification.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return refuse(http.StatusRequestEntityTooLarge, "the request body is larger than %d bytes", large.Limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refuse(http.StatusRequestTimeout, "the request timed out before its whole body arrived: send it faster")
+	}
+	out := refuse(http.StatusBadRequest, "the request does not match the API specification")
+	var add func(err error, where string)
+	add = func(err error, where string) {
+		switch e := err.(type) {
+		case openapi3.MultiError:
+			for _, each := range e {
+				add(each, where)
+			}
+		case *openapi3filter.RequestError:
+			if e.Parameter != nil {
+				where = e.Parameter.Name
+			}
+			if e.Err == nil {
+				out.Fields = append(out.Fields, Field{where, e.Reason})
+				return
+			}
+			add(e.Err, where)
+		case *openapi3.SchemaError:
+			if at := strings.Join(e.JSONPointer(), "."); at != "" {
+				where = at
+			}
+			out.Fields = append(out.Fields, Field{where, strings.TrimPrefix(e.Reason, "at '': ")})
+		default:
+			out.Fields = append(out.Fields, Field{where, err.Error()})
+		}
+	}
+	add(err, "")
+	return out
+}
