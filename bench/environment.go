@@ -138,7 +138,7 @@ func commit() string {
 	}
 	dir, err := os.Getwd()
 	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
-		if strings.HasPrefix(word(filepath.Join(dir, "go.mod")), "module headgate\n") {
+		if strings.HasPrefix(word(filepath.Join(dir, "go.mod")), "module headgate.dev/headgate\n") {
 			out, err := exec.Command("git", "-C", dir, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+").Output()
 			if err == nil {
 				return strings.TrimSpace(string(out))
