@@ -20,7 +20,7 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// sample is a bench that shows every fate of a claim.
+// sample is a bench with every outcome of a claim.
 func sample() Bench {
 	fast := Target{"<=", 10, "ms"}
 	full := Target{">=", 98, "%"}
@@ -90,7 +90,7 @@ func claim(t *testing.T, r *Result, id string) Claim {
 			return c
 		}
 	}
-	t.Fatalf("there is no claim %s", id)
+	t.Fatalf("no claim %s", id)
 	return Claim{}
 }
 
@@ -119,7 +119,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// Every declared claim is in the result, whatever became of its case.
+// Every declared claim is in the result, whatever the outcome of its case.
 func TestFates(t *testing.T) {
 	r := run(t, sample(), Options{Runs: 3})
 	for id, want := range map[string]struct {
@@ -130,8 +130,8 @@ func TestFates(t *testing.T) {
 		"share/a":         {true, 99, ""},
 		"share/b":         {false, 95, ""},
 		"speed/kept":      {true, 10, ""},
-		"speed/lost":      {false, -1, "the case gave no value"},
-		"speed/undefined": {false, -1, "gives no number"},
+		"speed/lost":      {false, -1, "the case returned no value"},
+		"speed/undefined": {false, -1, "is not a number"},
 		"speed/fails":     {false, -1, "the device is gone"},
 		"speed/breaks":    {false, -1, "index out of range"},
 	} {
@@ -171,7 +171,7 @@ func TestUndeclaredValueIsSaid(t *testing.T) {
 	r := run(t, b, Options{})
 	for _, want := range []string{"a value of headgate for share/c was not declared", "a value of stranger for share/a was not declared"} {
 		if !slices.ContainsFunc(r.Sheets, func(s *Sheet) bool { return strings.Contains(s.Missing, want) }) {
-			t.Errorf("no sheet says %q", want)
+			t.Errorf("no sheet has %q", want)
 		}
 	}
 }
@@ -199,9 +199,9 @@ func TestMistakesInABench(t *testing.T) {
 	twice.Cases = append(twice.Cases, twice.Cases[0])
 	noRow := sample()
 	noRow.Rows = noRow.Rows[:1]
-	for want, b := range map[string]Bench{"twice": twice, "has no row share": noRow} {
+	for want, b := range map[string]Bench{"twice": twice, "there is no row share": noRow} {
 		if _, err := b.Run(t.Context(), Options{Environment: &environment}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one that says %q", err, want)
+			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Cases of one batch wait for each other here: they hang unless they run together.
+// Cases of one batch wait for each other here: they block unless they run in parallel.
 func TestAlongside(t *testing.T) {
 	b := Bench{Name: "x", Rows: []Row{{ID: "r"}}}
 	var meet sync.WaitGroup
@@ -278,7 +278,7 @@ func TestReport(t *testing.T) {
 	}
 	for _, want := range []string{"Share (smoke run)", "the paper's", "rate (Mbit/s)"} {
 		if !strings.Contains(html.UnescapeString(string(drawn)), want) {
-			t.Errorf("share.svg does not say %q", want)
+			t.Errorf("share.svg does not have %q", want)
 		}
 	}
 	for _, name := range []string{"share", "speed"} {
@@ -330,16 +330,16 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// Only what disturbed is said.
+// Only what exceeded a limit is reported.
 func TestDisturbance(t *testing.T) {
 	for want, took := range map[string]taken{
 		"": {others: 0.05, stolen: 0.04, stall: 0.01},
-		"disturbed: meanwhile other programs used 27 % of a processor, the hypervisor kept 1 % of a processor back": {others: 0.27, stolen: 0.01},
-		"disturbed: meanwhile no thread of the bench ran for 195 ms":                                                {others: 0.001, stall: 0.195},
-		"disturbed: meanwhile threads of this program waited 7.5 s for a processor":                                 {starved: 7.5},
+		"disturbed: other programs used 27 % of a processor, steal time was 1 % of a processor": {others: 0.27, stolen: 0.01},
+		"disturbed: no thread of the benchmark ran for 195 ms":                                  {others: 0.001, stall: 0.195},
+		"disturbed: threads of this program waited 7.5 s for a processor":                       {starved: 7.5},
 	} {
 		if got := took.String(); got != want {
-			t.Errorf("%+v is said as %q, want %q", took, got, want)
+			t.Errorf("%+v is described as %q, want %q", took, got, want)
 		}
 	}
 }
@@ -349,13 +349,13 @@ func TestThisMachine(t *testing.T) {
 	if e.Kernel == "" || e.CPUs < 1 || e.MemoryBytes == 0 || e.CongestionControl == "" {
 		t.Errorf("%+v", e)
 	}
-	// As root, who may make the devices that show it.
+	// As root, which may create the devices for detection.
 	if os.Geteuid() == 0 && (!slices.Contains(e.Qdiscs, "htb") || !slices.Contains(e.Offloads, "generic-segmentation-offload")) {
 		t.Errorf("qdiscs %q, offloads %q", e.Qdiscs, e.Offloads)
 	}
 }
 
-// What lies between the runs, or within one, is said with the median.
+// The range of the runs, or of the samples of one run, is reported with the median.
 func TestSpread(t *testing.T) {
 	r := run(t, sample(), Options{Runs: 3})
 	a, b := claim(t, r, "share/a"), claim(t, r, "share/b")
@@ -377,7 +377,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Cases are measured in turn, not one after the other as often as is asked.
+// Each case is measured once before any is measured again.
 func TestRunsAreInterleaved(t *testing.T) {
 	var order []string
 	b := Bench{Name: "x", Rows: []Row{{ID: "r"}}}
@@ -393,8 +393,7 @@ func TestRunsAreInterleaved(t *testing.T) {
 	}
 }
 
-// Of a claim with a value that is no number nothing is kept, however many others
-// there are.
+// A claim with a value that is not a number has no value, however many others there are.
 func TestSetAllRefusesNoNumber(t *testing.T) {
 	r := Run{mu: &sync.Mutex{}}
 	s := r.Sheet(Ours)
@@ -405,7 +404,7 @@ func TestSetAllRefusesNoNumber(t *testing.T) {
 	}
 }
 
-// A run that is no record does not take a record's place.
+// A smoke run does not replace the results of a full run.
 func TestCheckReport(t *testing.T) {
 	dir, b := t.TempDir(), sample()
 	quick, part, full := Options{Quick: true}, Options{Only: []string{"share"}}, Options{}
@@ -428,7 +427,7 @@ func TestCheckReport(t *testing.T) {
 	refuses("over a record", false, full)
 }
 
-// Pictures of all claims together are drawn when they are judged.
+// Plots of all claims are drawn after all were measured.
 func TestPlotsOfClaims(t *testing.T) {
 	b := sample()
 	b.Plots = func(claims []Claim) []plot.Plot {
@@ -450,7 +449,7 @@ func TestPlotsOfClaims(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	got := versions([][]string{{"go", "version"}, {"no-such-program", "--version"}})
-	if !strings.HasPrefix(got["go"], "go version go") || !strings.HasPrefix(got["no-such-program"], "not there: ") {
+	if !strings.HasPrefix(got["go"], "go version go") || !strings.HasPrefix(got["no-such-program"], "not available: ") {
 		t.Errorf("%q", got)
 	}
 }

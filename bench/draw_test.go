@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A seed gives the same for ever: figures in reports are repeated by it.
+// A seed always gives the same values, so that figures in reports can be reproduced.
 func TestDrawRepeats(t *testing.T) {
 	drawn := func(seed uint64, name string) string {
 		d := NewDraw(seed).For(name)
@@ -18,12 +18,12 @@ func TestDrawRepeats(t *testing.T) {
 	}
 	const want = "0.380812 2 4.81Mbit 283ms [41% 29% 30%] b"
 	if got := drawn(42, "case"); got != want {
-		t.Errorf("seed 42 gives %q, and gave %q", got, want)
+		t.Errorf("seed 42 gives %q, want %q", got, want)
 	}
 	if drawn(42, "case") == drawn(43, "case") || drawn(42, "case") == drawn(42, "another") {
-		t.Error("what is drawn does not depend on the seed and the name")
+		t.Error("the random values do not depend on the seed and the name")
 	}
-	// A case that asks for more leaves the next as it was.
+	// A case with more values does not change those of the next.
 	d := NewDraw(42)
 	d.For("first").Uniform(0, 1)
 	if got, want := d.For("second").Int(0, 1e9), NewDraw(42).For("second").Int(0, 1e9); got != want {
@@ -60,7 +60,7 @@ func TestDrawStaysInRange(t *testing.T) {
 			t.Fatalf("shares %v", shares)
 		}
 	}
-	// Each has a third, or a sixth: six standard deviations of 30 and 24.
+	// Each has a third, or a sixth: within six standard deviations of 30 and 24.
 	for i := range 3 {
 		if decades[i] < n/3-180 || decades[i] > n/3+180 {
 			t.Errorf("of %d rates %d are in decade %d", n, decades[i], i)
@@ -73,7 +73,7 @@ func TestDrawStaysInRange(t *testing.T) {
 	}
 }
 
-// What is printed is what was measured.
+// The printed value is exact.
 func TestDrawnRatesPrintExactly(t *testing.T) {
 	d := NewDraw(7)
 	for range 1000 {

@@ -18,40 +18,38 @@ import (
 	"headgate.dev/headgate/internal/awake"
 )
 
-// Environment is what the figures depend on besides the code.
+// Environment is what the results depend on besides the code.
 type Environment struct {
 	Date   time.Time `json:"date"`
 	Kernel string    `json:"kernel"`
-	HZ     int       `json:"hz,omitempty"` // 0 if the kernel does not say
+	HZ     int       `json:"hz,omitempty"` // 0 if unknown
 	CPU    string    `json:"cpu"`
 	CPUs   int       `json:"cpus"`
-	// MemoryBytes is all of the machine's.
+	// MemoryBytes is the machine's memory.
 	MemoryBytes uint64 `json:"memory_bytes"`
 	Go          string `json:"go"`
-	Commit      string `json:"commit,omitempty"` // "+" at the end: with changes
-	// CongestionControl is the machine's default and what else it has. Flows name
-	// their own.
+	Commit      string `json:"commit,omitempty"` // ends with "+" for uncommitted changes
+	// CongestionControl is the machine's default, Available are all that it has. Flows set their own.
 	CongestionControl string   `json:"congestion_control"`
 	Available         []string `json:"available_congestion_control"`
-	// Qdiscs are those of qdiscsAsked that this kernel has; nil if it could not be
-	// tried.
+	// Qdiscs are those of qdiscsAsked that this kernel has; nil if they could not be tested.
 	Qdiscs []string `json:"qdiscs"`
-	// Offloads are those that a new veth device has on; a bench that changes them says
-	// so. nil if it could not be tried.
+	// Offloads are those that are on for a new veth device; a bench that changes them says so. nil if
+	// they could not be read.
 	Offloads []string `json:"veth_offloads"`
-	// Tools are the versions of the programs that the bench runs, in their words.
+	// Tools are the versions of the programs that the bench runs, as they print them.
 	Tools map[string]string `json:"tools,omitempty"`
-	// KeptAwake: the processors are a virtual machine's and were kept from halting
-	// (package awake).
+	// KeptAwake: the processors are those of a virtual machine and were kept from halting (package
+	// awake).
 	KeptAwake bool `json:"processors_kept_awake,omitempty"`
-	// Load is the load average of the last minute, when the bench began.
+	// Load is the load average of the last minute at the start.
 	Load float64 `json:"load_average_1m"`
 }
 
-// qdiscsAsked are the qdiscs that a limiter might be built of.
+// qdiscsAsked are the qdiscs from which a limiter may be built.
 var qdiscsAsked = []string{"htb", "tbf", "hfsc", "prio", "drr", "qfq", "bfifo", "pfifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq", "netem"}
 
-// ThisMachine describes the machine as it is now.
+// ThisMachine describes the current state of the machine.
 func ThisMachine() Environment {
 	e := Environment{
 		Date: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: commit(),
@@ -121,8 +119,8 @@ func kernelConfig() string {
 	return word("/boot/config-" + unix.ByteSliceToString(u.Release[:]))
 }
 
-// commit is what the program was built from: as the build says, or as git says
-// of the working directory if that is this module.
+// commit returns the commit from which the program was built: from the build information, or from git
+// in the working directory if that is this module.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		var rev, changed string
@@ -140,7 +138,7 @@ func commit() string {
 	}
 	dir, err := os.Getwd()
 	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
-		if strings.HasPrefix(word(filepath.Join(dir, "go.mod")), "module headgate\n") {
+		if strings.HasPrefix(word(filepath.Join(dir, "go.mod")), "module headgate.dev/headgate\n") {
 			out, err := exec.Command("git", "-C", dir, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+").Output()
 			if err == nil {
 				return strings.TrimSpace(string(out))
@@ -150,14 +148,14 @@ func commit() string {
 	return ""
 }
 
-// versions asks programs for theirs: the first line of what each says.
+// versions returns the first line of each program's version output.
 func versions(tools [][]string) map[string]string {
 	out := map[string]string{}
 	for _, ask := range tools {
 		said, err := exec.Command(ask[0], ask[1:]...).Output()
 		line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 		if err != nil {
-			line = "not there: " + err.Error()
+			line = "not available: " + err.Error()
 		}
 		out[ask[0]] = line
 	}

@@ -16,14 +16,14 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// journal is a file that has each run of a case as soon as it is measured, a line each, so
-// that a bench of hours can be ended, however it ends, and goes on from there.
+// journal is a file with one line for each completed run of a case, so that a bench of hours can be
+// resumed after any interruption.
 type journal struct {
 	mu   sync.Mutex
 	file *os.File // locked while it is open
-	size int64    // of what is written well
+	size int64    // of complete lines
 	have map[journalKey]journalLine
-	took float64 // seconds of earlier goes
+	took float64 // seconds of earlier invocations
 }
 
 type journalKey struct {
@@ -31,7 +31,7 @@ type journalKey struct {
 	run  int
 }
 
-// journalHead is the first line: what the runs of one journal have in common.
+// journalHead is the first line, which all runs of a journal have in common.
 type journalHead struct {
 	Bench  string `json:"bench"`
 	Seed   uint64 `json:"seed"`
@@ -39,7 +39,7 @@ type journalHead struct {
 	Commit string `json:"commit"`
 }
 
-// journalLine is one run of a case; without one it is the end of a go, which took so long.
+// journalLine is one run of a case; without one it is the end of an invocation, with its duration.
 type journalLine struct {
 	Seconds float64 `json:"seconds,omitempty"`
 
@@ -49,15 +49,15 @@ type journalLine struct {
 	Plots  []plot.Plot    `json:"plots,omitempty"`
 }
 
-// journalSheet is a sheet with what the result's JSON has elsewhere.
+// journalSheet is a sheet with the fields that the result's JSON has elsewhere.
 type journalSheet struct {
 	*Sheet
 	Notes    map[string][]string `json:"notes,omitempty"`
 	Unusable []string            `json:"unusable,omitempty"`
 }
 
-// openJournal opens the file, or begins it. What a run that was killed left half written at
-// its end is cut off; a file that is no journal, or not this bench's, is left as it is.
+// openJournal opens or creates the file. It removes an incomplete line of a killed process from the
+// end. It leaves a file that is not a journal, or not this bench's, unchanged.
 func openJournal(path string, head journalHead) (_ *journal, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -70,9 +70,9 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 		}
 	}()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, errors.New("another bench is writing it: wait for its end, or name another file")
+		return nil, errors.New("another bench is writing to it: wait for it to end, or set another file")
 	} else if err != nil {
-		return nil, fmt.Errorf("cannot lock it: %w", err)
+		return nil, fmt.Errorf("cannot lock the file: %w", err)
 	}
 	text, err := io.ReadAll(f)
 	if err != nil {
@@ -94,7 +94,7 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 		}
 	}
 	if len(j.have) > 0 && strings.HasSuffix(head.Commit, "+") {
-		return nil, fmt.Errorf("it has runs of commit %s, which is one with changes, and nobody knows whether these are the same changes: commit them, or name another file", head.Commit)
+		return nil, fmt.Errorf("it has runs of commit %s with uncommitted changes, which may be different ones: commit the changes, or set another file", head.Commit)
 	}
 	if err := j.cut(); err != nil {
 		return nil, err
@@ -105,16 +105,16 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 	return j, err
 }
 
-var errNoJournal = errors.New("this is no journal of a bench: name another file")
+var errNoJournal = errors.New("not a journal of a bench: set another file")
 
-// begunBy tells whether a text without an end of line may be what a bench of this name wrote
-// of its first line before it was killed.
+// begunBy reports whether a text without a line end may be the incomplete first line of a killed bench
+// of this name.
 func (h journalHead) begunBy(text []byte) bool {
 	begin := fmt.Appendf(nil, `{"bench":%q,"seed":`, h.Bench)
 	return bytes.HasPrefix(begin, text) || bytes.HasPrefix(text, begin)
 }
 
-// readHead reads the first line. Anything else than a head in it is another program's.
+// readHead reads the first line. A file with any other first line is not a journal.
 func readHead(line []byte) (h journalHead, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
@@ -124,17 +124,17 @@ func readHead(line []byte) (h journalHead, err error) {
 	return h, nil
 }
 
-// check compares the journal's first line with what is to be measured now.
+// check compares the journal's first line with the current options.
 func (h journalHead) check(line []byte) error {
 	was, err := readHead(line)
 	if err != nil || was == h {
 		return err
 	}
-	return fmt.Errorf("it is of the bench %s, --seed %d, --quick %v, commit %s, and this would be %s, %d, %v, %s: name another file, or measure what it is of",
+	return fmt.Errorf("the journal is of bench %s, --seed %d, --quick %v, commit %s, but this is %s, %d, %v, %s: set another file, or use the options of the journal",
 		was.Bench, was.Seed, was.Quick, was.Commit, h.Bench, h.Seed, h.Quick, h.Commit)
 }
 
-// JournalSeed is the seed of the journal at a path; 0 is none yet.
+// JournalSeed returns the seed of the journal at a path; 0 is none.
 func JournalSeed(path string) (uint64, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -166,7 +166,7 @@ func (j *journal) read(line []byte) error {
 	return nil
 }
 
-// find gives a run as it was measured before, if it was.
+// find returns a run that the journal has.
 func (j *journal) find(r *Run) bool {
 	if j == nil {
 		return false
@@ -181,7 +181,8 @@ func (j *journal) find(r *Run) bool {
 	return ok
 }
 
-// add keeps a run. One that failed, be it only a peer in it, is measured again the next time.
+// add appends a run. A run that failed, or in which a peer failed, is not appended, so that it is
+// repeated.
 func (j *journal) add(r *Run) error {
 	if j == nil || r.failure != "" || slices.ContainsFunc(r.sheets, func(s *Sheet) bool { return s.Missing != "" }) {
 		return nil
@@ -211,8 +212,8 @@ func (j *journal) write(v any) error {
 	return nil
 }
 
-// cut takes away what is half written, so that the next line does not follow it. A journal
-// of which it cannot be taken away is at its end.
+// cut removes an incomplete line, so that the next line does not follow it. If that fails the journal
+// is closed.
 func (j *journal) cut() error {
 	err := j.file.Truncate(j.size)
 	if err == nil {
@@ -224,7 +225,7 @@ func (j *journal) cut() error {
 	return err
 }
 
-// end closes the journal after a go of so many seconds, and gives those of all.
+// end closes the journal after an invocation of so many seconds, and returns the total.
 func (j *journal) end(seconds float64) (all float64, err error) {
 	if j == nil {
 		return seconds, nil

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counted is a bench that counts how often each of its cases is measured; the second fails
-// the first time, and its peer is there.
+// counted is a bench that counts how often each of its cases is measured; the second fails the first
+// time, although its peer succeeds.
 func counted(ran map[string]int) Bench {
 	b := sample()
 	b.Cases = b.Cases[:2]
@@ -35,8 +35,8 @@ func counted(ran map[string]int) Bench {
 	return b
 }
 
-// A bench goes on where it was killed, while it wrote a line, and its result is that of one
-// that was not.
+// A bench that was killed while it wrote a line is resumed, and its result is that of an uninterrupted
+// one.
 func TestJournal(t *testing.T) {
 	ran, file := map[string]int{}, filepath.Join(t.TempDir(), "journal")
 	run(t, counted(ran), Options{Journal: file})
@@ -51,7 +51,7 @@ func TestJournal(t *testing.T) {
 	for range 2 {
 		again := run(t, counted(ran), Options{Journal: file})
 		if ran["share"] != 1 || ran["speed"] != 2 {
-			t.Errorf("measured %v times, want share once, and speed once more than it failed", ran)
+			t.Errorf("measured %v times, want share once, and speed once after it failed", ran)
 		}
 		var got, want strings.Builder
 		whole := run(t, counted(map[string]int{"speed": 1}), Options{})
@@ -89,11 +89,11 @@ func TestJournalOfAnother(t *testing.T) {
 		t.Errorf("with another seed: %v", err)
 	}
 	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
-		t.Error("it was changed")
+		t.Error("the journal was changed")
 	}
 }
 
-// What is no journal is left as it is.
+// A file that is not a journal is left unchanged.
 func TestNoJournal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	for _, text := range []string{
@@ -115,7 +115,7 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
-// A run that was killed while it wrote the first line has begun one.
+// A process that was killed while it wrote the first line has created a journal.
 func TestBegunJournal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "journal")
 	for _, text := range []string{"", `{`, `{"bench":"sam`, `{"bench":"sample","seed":7,"quick":fal`} {
@@ -132,7 +132,7 @@ func TestBegunJournal(t *testing.T) {
 	}
 }
 
-// What could only be written in part is taken away again, and what comes later stands.
+// An incomplete line is removed, and later lines are complete.
 func TestFullDisk(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "journal")
 	head := journalHead{Bench: "sample", Seed: 42}
@@ -156,7 +156,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err == nil {
-		t.Error("nothing is said of a full disk")
+		t.Error("no error for a full disk")
 	}
 	if err := j.write(journalLine{Case: "kept"}); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestJournalWithoutAPeer(t *testing.T) {
 	}
 }
 
-// Of a program with changes nobody knows whether it is the one that measured before.
+// With uncommitted changes it is unknown whether they are those of the earlier runs.
 func TestJournalOfChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "journal")
 	changed := environment
@@ -203,7 +203,7 @@ func TestJournalOfChanges(t *testing.T) {
 	o := Options{Journal: file, Environment: &changed}
 	fails := counted(map[string]int{})
 	fails.Cases = fails.Cases[1:]
-	for _, b := range []Bench{fails, counted(map[string]int{})} { // without runs it may go on
+	for _, b := range []Bench{fails, counted(map[string]int{})} { // a journal without runs may be resumed
 		if _, err := b.Run(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestJournalOfChanges(t *testing.T) {
 		t.Errorf("with runs: %v", err)
 	}
 	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
-		t.Error("it was changed")
+		t.Error("the journal was changed")
 	}
 }
 
@@ -229,12 +229,12 @@ func TestJournalOfTwo(t *testing.T) {
 		}
 		return whole(ctx, r)
 	}
-	for range 2 { // at its end it lets go
+	for range 2 { // the lock is released at its end
 		run(t, b, o)
 	}
 }
 
-// A case that wants several runs has them, but not in a smoke run.
+// A case with a minimum number of runs has them, but not in a smoke run.
 func TestRunsOfACase(t *testing.T) {
 	for _, c := range []struct {
 		Options

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// patience is time to spend on having the machine for ourselves.
+// patience is the remaining time to wait for an idle machine.
 type patience struct {
 	mu   sync.Mutex
 	left time.Duration
 }
 
-// glance is how long one look at the machine lasts: with two processors a hundred
-// ticks, which tell 10 % from none.
+// glance is the duration of one check of the machine: with two processors a hundred ticks, which
+// distinguish 10 % from none.
 const glance = 500 * time.Millisecond
 
-// wait returns when the machine is ours alone, or patience is at its end. It keeps
-// the processors busy while it looks, because a hypervisor takes nothing away from
-// a machine that wants nothing.
+// wait returns when the machine is idle, or patience is used up. It keeps the processors busy while it
+// checks, because a hypervisor takes no time from an idle machine.
 func (p *patience) wait(ctx context.Context) {
 	for ctx.Err() == nil && p.spend(glance) {
 		before := takenUntilNow()
@@ -37,7 +36,7 @@ func (p *patience) wait(ctx context.Context) {
 	}
 }
 
-// spin wants every processor for a time.
+// spin keeps every processor busy for a time.
 func spin(d time.Duration) {
 	var all sync.WaitGroup
 	for range runtime.NumCPU() {
@@ -49,7 +48,7 @@ func spin(d time.Duration) {
 	all.Wait()
 }
 
-// spend takes d of what is left, and says whether there was as much.
+// spend takes d from the remaining time, and reports whether there was enough.
 func (p *patience) spend(d time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Ran is how long a program's threads have been on a processor, in the scheduler's own count; one
-// that has ended tells no more.
+// Ran returns how long a program's threads have run on a processor, by the scheduler's own count.
+// Threads that have exited are not included.
 func Ran(pid int) (sum time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, path := range threads {
@@ -22,7 +22,7 @@ func Ran(pid int) (sum time.Duration) {
 	return sum
 }
 
-// Family is a process and all that it has started.
+// Family returns a process and all its descendants.
 func Family(pid int) []int {
 	all := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

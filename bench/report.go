@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// CheckReport refuses to let a run that is no record take the place of one that is:
-// a smoke run, or one of some claims only, where dir has the report of a full run.
+// CheckReport returns an error if the report in dir is of a full run, and the options are for a smoke
+// run or for some claims only.
 func (b Bench) CheckReport(dir string, o Options) error {
 	path := filepath.Join(dir, b.Name+".json")
 	text, err := os.ReadFile(path)
@@ -25,10 +25,10 @@ func (b Bench) CheckReport(dir string, o Options) error {
 	if err := json.Unmarshal(text, &have); err != nil || have.Smoke || len(have.Only) > 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is the record of a full run, which this run would not be (%s): give its report another folder", path, strings.Join(o.wishes(), ", "))
+	return fmt.Errorf("%s has the results of a full run, and this run (%s) would replace them: set another folder for the report", path, strings.Join(o.wishes(), ", "))
 }
 
-// wishes are what makes a run less than a full one.
+// wishes returns the options that make a run incomplete.
 func (o Options) wishes() (out []string) {
 	if o.Quick {
 		out = append(out, "--quick")
@@ -39,11 +39,11 @@ func (o Options) wishes() (out []string) {
 	return out
 }
 
-// WriteReport writes into dir NAME.md, its plots in NAME/, and NAME.json.
+// WriteReport writes NAME.md, its plots in NAME/, and NAME.json into dir.
 func (r *Result) WriteReport(dir string, b Bench) error {
 	pictures := filepath.Join(dir, b.Name)
 	if err := os.MkdirAll(pictures, 0o755); err != nil {
-		return fmt.Errorf("cannot make the folder of the report: %w", err)
+		return fmt.Errorf("cannot create the folder of the report: %w", err)
 	}
 	var failed []error
 	for _, p := range r.plots {
@@ -63,8 +63,8 @@ func (r *Result) WriteReport(dir string, b Bench) error {
 	)...)
 }
 
-// WriteJSON writes the result with everything that was measured: indented, but
-// for the runs, which are a line each.
+// WriteJSON writes the result with all measurements: indented, except for the runs, which are a line
+// each.
 func (r *Result) WriteJSON(w io.Writer) error {
 	short := *r
 	short.Sheets = []*Sheet{}
@@ -105,16 +105,16 @@ func encode(v any, indent string) ([]byte, error) {
 func (r *Result) markdown(w io.Writer, b Bench) {
 	fmt.Fprintf(w, "# %s\n\n", b.Title)
 	if r.Smoke {
-		fmt.Fprintf(w, "**This is a smoke run**: few cases, short. It shows that everything is measured, and is no record.\n\n")
+		fmt.Fprintf(w, "**This is a smoke run** with few and short cases. It checks that every claim can be measured; its values are not results.\n\n")
 	}
 	fmt.Fprintf(w, "Written by `headgate bench %s`. %s\n\n%s\n\n", b.Name, strings.ReplaceAll(r.summary(), "\n", " "), strings.TrimSpace(b.About))
 	r.Environment.markdown(w)
 	if short := r.Short(); len(short) > 0 {
-		fmt.Fprintf(w, "## Where it falls short\n\n| claim | target | %s | |\n|---|---|---|---|\n", r.subject)
+		fmt.Fprintf(w, "## Missed targets\n\n| claim | target | %s | |\n|---|---|---|---|\n", r.subject)
 		for _, c := range short {
 			why := ""
 			if c.Ours == nil {
-				why = "missing: " + c.Missing
+				why = "not measured: " + c.Missing
 			}
 			fmt.Fprintf(w, "| %s | %s %s | %s | %s |\n", c.ID, c.Target, c.Unit, c.figure(), cell(why))
 		}
@@ -166,7 +166,7 @@ func (r *Result) rowMarkdown(w io.Writer, b Bench, row Row) {
 		}
 		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
 		if c.Drawn != "" {
-			notes = append(notes, fmt.Sprintf("%s: drawn: %s", cells[0], c.Drawn))
+			notes = append(notes, fmt.Sprintf("%s: drawn at random: %s", cells[0], c.Drawn))
 		}
 		for _, n := range c.Notes {
 			notes = append(notes, fmt.Sprintf("%s: %s", cells[0], n))
@@ -181,8 +181,7 @@ func (r *Result) rowMarkdown(w io.Writer, b Bench, row Row) {
 	}
 }
 
-// gather joins notes that differ only in what they are about ("a: same" and
-// "b: same").
+// gather joins equal notes of several cases ("a: same" and "b: same").
 func gather(notes []string) (out []string) {
 	about := map[string][]string{}
 	var order []string
@@ -225,7 +224,7 @@ func (e Environment) markdown(w io.Writer) {
 		{"load average at the start", fmt.Sprintf("%.2f", e.Load)},
 	}
 	if e.KeptAwake {
-		rows = append(rows, [2]string{"virtual machine", "yes; its processors were kept from halting meanwhile (decision 13)"})
+		rows = append(rows, [2]string{"virtual machine", "yes; its processors were kept from halting (decision 13)"})
 	}
 	for _, tool := range slices.Sorted(maps.Keys(e.Tools)) {
 		rows = append(rows, [2]string{tool, e.Tools[tool]})

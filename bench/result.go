@@ -8,12 +8,12 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// Result is a bench's outcome.
+// Result is the result of a bench.
 type Result struct {
 	Bench       string      `json:"bench"`
-	Smoke       bool        `json:"smoke"`          // a quick run: its figures show that all works, no more
-	Only        []string    `json:"only,omitempty"` // what was asked for, if not all
-	Seed        uint64      `json:"seed,omitempty"` // of what is drawn: --seed repeats it
+	Smoke       bool        `json:"smoke"`          // a smoke run, whose values are not results
+	Only        []string    `json:"only,omitempty"` // Options.Only
+	Seed        uint64      `json:"seed,omitempty"` // of random values: --seed reproduces them
 	Runs        int         `json:"runs_per_case"`
 	Seconds     float64     `json:"seconds"`
 	Environment Environment `json:"environment"`
@@ -26,7 +26,7 @@ type Result struct {
 	rows    []Row
 }
 
-// Short are the claims that were not reached, or not measured.
+// Short returns the claims that missed their target, or were not measured.
 func (r *Result) Short() (short []Claim) {
 	for _, c := range r.Claims {
 		if !c.OK {
@@ -36,7 +36,7 @@ func (r *Result) Short() (short []Claim) {
 	return short
 }
 
-// judge fills the claims from the sheets.
+// judge fills in the claims from the sheets.
 func (r *Result) judge() {
 	for i := range r.Claims {
 		c := &r.Claims[i]
@@ -80,7 +80,7 @@ func (r *Result) judge() {
 	}
 }
 
-// value is the median over the runs, and the spread of all that they measured.
+// value returns the median of the runs, and the range of all measurements.
 func (r *Result) value(id, by string) (*float64, Spread) {
 	var runs, all []float64
 	for _, s := range r.Sheets {
@@ -102,7 +102,7 @@ func (r *Result) value(id, by string) (*float64, Spread) {
 	return &m, Spread{len(all), slices.Min(all), slices.Max(all)}
 }
 
-// why finds the reason for which a claim has no value.
+// why returns the reason why a claim has no value.
 func (r *Result) why(id, by string) string {
 	reasons, ran := []string{}, false
 	for _, s := range r.Sheets {
@@ -112,7 +112,7 @@ func (r *Result) why(id, by string) string {
 		ran = true
 		why := s.Missing
 		if slices.Contains(s.unusable, id) {
-			why = "what was measured gives no number"
+			why = "the value is not a number"
 		}
 		if s.By == by && why != "" && !slices.Contains(reasons, why) {
 			reasons = append(reasons, why)
@@ -122,14 +122,14 @@ func (r *Result) why(id, by string) string {
 	case len(reasons) > 0:
 		return strings.Join(reasons, "; ")
 	case ran && by != Ours && r.Smoke:
-		return "only in the full bench"
+		return "only in the full benchmark"
 	case ran:
-		return "the case gave no value"
+		return "the case returned no value"
 	}
-	return "it was not run"
+	return "the case was not run"
 }
 
-// Median of values, of which there is at least one.
+// Median returns the median of at least one value.
 func Median(values []float64) float64 {
 	v := slices.Clone(values)
 	slices.Sort(v)

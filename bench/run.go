@@ -12,9 +12,9 @@ import (
 	"headgate.dev/headgate/internal/awake"
 )
 
-// Run measures what the options ask for. A case that fails leaves its claims
-// missing, and the next goes on; an error is only for what makes all of it
-// senseless. When ctx ends, Run stops and gives what it has.
+// Run measures according to the options. If a case fails its claims are missing, and the next case
+// runs; Run returns an error only if nothing can be measured. When ctx ends, Run stops and returns
+// what it has measured.
 func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 	chosen, err := b.choose(o.Only)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	if r.Seconds, err = kept.end(time.Since(began).Seconds()); err != nil {
-		o.Progress("the journal is not closed well: %v", err)
+		o.Progress("cannot close the journal: %v", err)
 	}
 	r.judge()
 	if b.Plots != nil {
@@ -70,7 +70,7 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// Declared are the claims that the wishes choose, before anything is measured.
+// Declared returns the claims that the prefixes select, without measuring.
 func (b Bench) Declared(only []string) ([]Claim, error) {
 	chosen, err := b.choose(only)
 	r := Result{Only: only, caseOf: map[string]string{}, rows: b.Rows}
@@ -78,7 +78,7 @@ func (b Bench) Declared(only []string) ([]Claim, error) {
 	return r.Claims, err
 }
 
-// declare takes over the wanted claims, in the order of the rows.
+// declare adds the selected claims, in the order of the rows.
 func (r *Result) declare(cases []Case) {
 	for _, c := range cases {
 		for _, claim := range c.Claims {
@@ -93,14 +93,13 @@ func (r *Result) declare(cases []Case) {
 	slices.SortStableFunc(r.Claims, func(x, y Claim) int { return cmp.Compare(r.place(x), r.place(y)) })
 }
 
-// place is the claim's row among the rows.
+// place returns the index of the claim's row.
 func (r *Result) place(c Claim) int {
 	row, _, _ := strings.Cut(c.ID, "/")
 	return slices.IndexFunc(r.rows, func(have Row) bool { return have.ID == row })
 }
 
-// choose gives the cases that have a wanted claim, and complains of a wish that
-// no claim fulfils.
+// choose returns the cases with a selected claim, or an error for a prefix without a claim.
 func (b Bench) choose(only []string) ([]Case, error) {
 	if err := b.check(); err != nil {
 		return nil, err
@@ -122,8 +121,8 @@ func (b Bench) choose(only []string) ([]Case, error) {
 	return out, nil
 }
 
-// ErrUnknown is a name that nothing has.
-var ErrUnknown = errors.New("there is no claim")
+// ErrUnknown is an unknown claim.
+var ErrUnknown = errors.New("unknown claim")
 
 func (b Bench) has(prefix string) bool {
 	for _, c := range b.Cases {
@@ -136,7 +135,7 @@ func (b Bench) has(prefix string) bool {
 	return false
 }
 
-// check holds what the code of a bench must keep.
+// check returns an error for invalid declarations of a bench.
 func (b Bench) check() error {
 	seen := map[string]bool{}
 	rows := map[string]bool{}
@@ -150,7 +149,7 @@ func (b Bench) check() error {
 			case seen[claim.ID]:
 				return fmt.Errorf("bench %s declares the claim %s twice", b.Name, claim.ID)
 			case !rows[row]:
-				return fmt.Errorf("bench %s declares the claim %s, but has no row %s", b.Name, claim.ID, row)
+				return fmt.Errorf("bench %s declares the claim %s, but there is no row %s", b.Name, claim.ID, row)
 			}
 			seen[claim.ID] = true
 		}
@@ -158,7 +157,7 @@ func (b Bench) check() error {
 	return nil
 }
 
-// wanted tells whether id is one of the wishes, or below one.
+// wanted reports whether id is selected, or is below a selected one.
 func wanted(only []string, id string) bool {
 	if len(only) == 0 {
 		return true
@@ -171,7 +170,7 @@ func wanted(only []string, id string) bool {
 	return false
 }
 
-// batches joins neighbours that run alongside each other.
+// batches joins neighbouring cases that run in parallel.
 func batches(cases []Case, quick bool) (out [][]Case) {
 	last := ""
 	for _, c := range cases {
@@ -196,7 +195,7 @@ func (c Case) takes(quick bool) time.Duration {
 	return c.Takes(quick)
 }
 
-// runs is how often the case is measured.
+// runs returns how often the case is measured.
 func (c Case) runs(o Options) int {
 	n := max(o.Runs, 1)
 	if !o.Quick {
@@ -205,7 +204,7 @@ func (c Case) runs(o Options) int {
 	return n
 }
 
-// Takes estimates how long the chosen cases take.
+// Takes estimates the duration of the selected cases.
 func (b Bench) Takes(o Options) (sum time.Duration) {
 	chosen, err := b.choose(o.Only)
 	if err != nil {

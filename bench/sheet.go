@@ -13,8 +13,7 @@ import (
 // Run is one run of a case.
 type Run struct {
 	Quick bool
-	// Few is said if the claims were asked for by name: whoever wants few may want all that
-	// is behind them.
+	// Few is set if claims were selected by name: then a smoke run measures everything about them.
 	Few bool
 	// N is the number of the run, from 0.
 	N    int
@@ -29,18 +28,17 @@ type Run struct {
 	failure string
 }
 
-// Say tells the user what is going on.
+// Say prints a progress message.
 func (r *Run) Say(format string, args ...any) { r.say(r.Case+": "+format, args...) }
 
-// Plot keeps a plot for the report. Of plots with the same file name the first
-// run's is drawn.
+// Plot keeps a plot for the report. Of plots with the same file name the first is used.
 func (r *Run) Plot(p plot.Plot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plots = append(r.plots, p)
 }
 
-// Sheet is the results of one thing that is measured: ours, or a peer's.
+// Sheet returns the results of one program: Headgate, or a peer.
 func (r *Run) Sheet(by string) *Sheet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,26 +52,25 @@ func (r *Run) Sheet(by string) *Sheet {
 	return s
 }
 
-// Sheet is what one run of a case found for one thing that is measured.
+// Sheet has the results of one program in one run of a case.
 type Sheet struct {
 	Case string `json:"case"`
 	Run  int    `json:"run"`
 	By   string `json:"by"`
-	// Values are by claim; Samples are what they are the medians of, where one run
-	// measures several times.
+	// Values are by claim. Samples are those whose median is the value, if one run measures several
+	// times.
 	Values  map[string]float64   `json:"values"`
 	Samples map[string][]float64 `json:"samples,omitempty"`
-	// Others is how much of one processor other programs used meanwhile, Stolen how
-	// much the hypervisor kept back while the machine had work, and Stall the longest
-	// time in seconds for which nothing ran.
+	// Others is how much of one processor other programs used during the run, Stolen the steal time
+	// while the machine had work, and Stall the longest time in seconds for which no thread ran.
 	Others float64 `json:"others_cpu"`
 	Stolen float64 `json:"stolen_cpu"`
 	Stall  float64 `json:"stall_s"`
 	// Starved is the longest time for which an ordinary thread waited for a processor.
 	Starved float64 `json:"starved_s"`
-	// Missing is why there are no values, or not all.
+	// Missing is the reason why values are missing.
 	Missing string `json:"missing,omitempty"`
-	// Data are the raw figures behind the values.
+	// Data has the raw data behind the values.
 	Data map[string]any `json:"data,omitempty"`
 
 	notes    map[string][]string // by claim
@@ -81,7 +78,7 @@ type Sheet struct {
 	mu       *sync.Mutex
 }
 
-// Set writes the value of a claim. What is not a number counts as not measured.
+// Set sets the value of a claim. A value that is not a number counts as not measured.
 func (s *Sheet) Set(id string, v float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +89,8 @@ func (s *Sheet) Set(id string, v float64) {
 	s.Values[id] = v
 }
 
-// SetAll writes the value of a claim that one run measures several times: the
-// median. What is not a number makes all of it unusable.
+// SetAll sets the value of a claim that one run measures several times: the median. One value that is
+// not a number invalidates all.
 func (s *Sheet) SetAll(id string, values []float64) {
 	if len(values) == 0 {
 		return
@@ -115,7 +112,7 @@ func (s *Sheet) SetAll(id string, values []float64) {
 	s.Samples[id] = slices.Clone(values)
 }
 
-// Note adds to a claim what its reader must know.
+// Note adds a note to a claim that its reader needs.
 func (s *Sheet) Note(id, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +122,7 @@ func (s *Sheet) Note(id, format string, args ...any) {
 	s.notes[id] = append(s.notes[id], fmt.Sprintf(format, args...))
 }
 
-// Fail says why values are missing.
+// Fail sets the reason why values are missing.
 func (s *Sheet) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +136,7 @@ func (s *Sheet) fail(why string) {
 	s.Missing = why
 }
 
-// Keep adds raw figures to the result.
+// Keep adds raw data to the result.
 func (s *Sheet) Keep(key string, data any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

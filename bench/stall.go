@@ -9,28 +9,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stallWatch finds the longest time for which none of our threads ran on any processor, and for
-// which an ordinary one waited. One on each wakes up every few milliseconds; a single processor may
-// well be held by one long call of the kernel (a batch of 8,000 tc requests takes a second), and
-// that is what is measured. It is the machine that stood still, or Go: a thread that comes back from
-// the kernel waits for its turn among what else the bench computes (0.6 s with 2,000 agents in it,
-// while another program's threads were never 20 ms late).
+// stallWatch finds the longest time for which none of its threads ran on any processor, and for which
+// an ordinary one waited. One thread on each processor wakes up every few milliseconds. A single
+// processor may be used by one long system call (a batch of 8,000 tc requests takes a second), which
+// may be what is measured. A stall of all is one of the machine, or of Go: a thread that returns from
+// the kernel waits for a P (0.6 s with 2,000 agents in the process, while threads of another program
+// were never late by 20 ms).
 type stallWatch struct {
 	stop    chan struct{}
 	all     sync.WaitGroup
 	began   time.Time
-	last    atomic.Int64 // when any of the threads last woke up, after began
+	last    atomic.Int64 // last wake-up of any of the threads, after began
 	longest atomic.Int64
 	starved atomic.Int64
 }
 
-// stallEvery is how often they wake up: a quiet machine is not kept awake by it.
+// stallEvery is the wake-up interval; it does not keep an idle machine awake.
 const stallEvery = 5 * time.Millisecond
 
-// stallPriority is above that of the lab's link emulator (10). Below it, a thread of
-// the emulator that helped the garbage collector waited, spinning, for this one to
-// let its stack be scanned, on the very processor that this one is tied to: a link
-// stood still for 5 to 10 s in two of three runs of 45 s.
+// stallPriority is above that of the lab's link emulator (10). With a lower priority, an emulator
+// thread that helped the garbage collector was spinning on this thread's processor, while it waited
+// for this thread's stack to be scanned: a link stalled for 5 to 10 s in two of three runs of 45 s.
 const stallPriority = 20
 
 func watchStalls() *stallWatch {
@@ -42,14 +41,15 @@ func watchStalls() *stallWatch {
 	return w
 }
 
-// end ends the watch, and says what it found.
+// end stops the watch, and returns the longest times.
 func (w *stallWatch) end() (stall, starved time.Duration) {
 	close(w.stop)
 	w.all.Wait()
 	return max(0, time.Duration(w.longest.Load())-stallEvery), time.Duration(w.starved.Load())
 }
 
-// wait is an ordinary thread's: real-time threads, those of emulated links, come before it.
+// wait runs an ordinary thread; real-time threads, such as those of emulated links, take precedence
+// over it.
 func (w *stallWatch) wait() {
 	const every = 50 * time.Millisecond
 	runtime.LockOSThread()
@@ -69,13 +69,14 @@ func (w *stallWatch) wait() {
 }
 
 func (w *stallWatch) watch(cpu int) {
-	// The thread goes away with its priority and place when the goroutine ends.
+	// The thread ends with the goroutine, and with it its priority and affinity.
 	runtime.LockOSThread()
 	var at unix.CPUSet
 	at.Set(cpu)
 	_ = unix.SchedSetaffinity(0, &at)
-	// Before all other programs, so that late is the machine and not its load.
-	// Where that is not allowed load may count as a stall, and is one to a bench.
+	// With a priority above all other programs, a late wake-up is a stall of the machine, not its
+	// load. Without permission for that, load may count as a stall, which disturbs a benchmark as
+	// well.
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: stallPriority}, 0)
 	for {
 		select {

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// Number prints a figure with four digits that count.
+// Number formats a value with four significant digits.
 func Number(v float64) string {
 	if v == 0 {
 		return "0"
@@ -30,7 +30,7 @@ func number(v *float64) string {
 	return Number(*v)
 }
 
-// figure is ours, with what its measurements lie between.
+// figure returns the measured value, with the range of its measurements.
 func (c Claim) figure() string {
 	if c.Least == nil {
 		return number(c.Ours)
@@ -38,7 +38,7 @@ func (c Claim) figure() string {
 	return number(c.Ours) + Spread{c.N, *c.Least, *c.Most}.String()
 }
 
-// peerFigure is the same of a peer's.
+// peerFigure returns the same for a peer.
 func (c Claim) peerFigure(name string) string {
 	if s, ok := c.PeerSpread[name]; ok {
 		return number(c.Peer[name]) + s.String()
@@ -46,23 +46,23 @@ func (c Claim) peerFigure(name string) string {
 	return number(c.Peer[name])
 }
 
-// String is for behind a median: " (1 to 3, n 5)".
+// String returns the text that follows a median: " (1 to 3, n 5)".
 func (s Spread) String() string {
 	return fmt.Sprintf(" (%s to %s, n %d)", Number(s.Least), Number(s.Most), s.N)
 }
 
-// verdict is one word for a claim.
+// verdict returns the result of a claim in a word or two.
 func (c Claim) verdict() string {
 	switch {
 	case c.OK:
 		return "ok"
 	case c.Ours == nil:
-		return "MISSING"
+		return "NOT MEASURED"
 	}
-	return "SHORT"
+	return "MISSED"
 }
 
-// peerNames are in a fixed order.
+// peerNames returns the peers in a fixed order.
 func (c Claim) peerNames() []string {
 	names := make([]string, 0, len(c.Peer))
 	for p := range c.Peer {
@@ -72,7 +72,7 @@ func (c Claim) peerNames() []string {
 	return names
 }
 
-// WriteTable prints the result for people.
+// WriteTable prints the result as a table.
 func (r *Result) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "claim\tunit\ttarget\t"+r.subject+"\t\tpaper\tpeers")
@@ -94,10 +94,10 @@ func (r *Result) WriteTable(w io.Writer) error {
 	return err
 }
 
-// drawn are the drawn cases and their values, a line each.
+// drawn returns the random values of each case, a line each.
 func (r *Result) drawn() (lines []string) {
 	for _, c := range r.Claims {
-		line := r.caseOf[c.ID] + " is drawn: " + c.Drawn
+		line := r.caseOf[c.ID] + " was drawn at random: " + c.Drawn
 		if c.Drawn != "" && !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
@@ -105,7 +105,7 @@ func (r *Result) drawn() (lines []string) {
 	return lines
 }
 
-// summary is a few lines on the whole.
+// summary returns a few lines about the whole result.
 func (r *Result) summary() string {
 	short, missing := 0, 0
 	for _, c := range r.Short() {
@@ -115,19 +115,19 @@ func (r *Result) summary() string {
 			short++
 		}
 	}
-	s := fmt.Sprintf("%d claims: %d reached, %d short, %d missing; %s.",
+	s := fmt.Sprintf("%d claims: %d met, %d missed, %d not measured; %s.",
 		len(r.Claims), len(r.Claims)-short-missing, short, missing, duration(r.Seconds))
 	if slices.ContainsFunc(r.Claims, func(c Claim) bool { return c.N > 1 }) {
-		s += "\nA figure with brackets is the median of n measurements; in them are the least and the most."
+		s += "\nA value with parentheses is the median of n measurements, with their minimum and maximum."
 	}
 	if r.Seed != 0 {
-		s += fmt.Sprintf("\nThe drawn cases are those of seed %d: --seed %[1]d repeats them.", r.Seed)
+		s += fmt.Sprintf("\nRandom cases were drawn with seed %d: --seed %[1]d repeats them.", r.Seed)
 	}
 	if r.Smoke {
-		s += "\nA smoke run: every claim is measured, on few cases and shortly. Figures for the record come from the full bench."
+		s += "\nA smoke run with few and short cases: its values are not results. Run the full benchmark for those."
 	}
 	if len(r.Only) > 0 {
-		s += "\nOnly what was asked for: " + strings.Join(r.Only, ", ") + "."
+		s += "\nOnly the selected claims: " + strings.Join(r.Only, ", ") + "."
 	}
 	return s
 }

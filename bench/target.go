@@ -5,18 +5,17 @@ import (
 	"strconv"
 )
 
-// Target is what a claim must reach.
+// Target is the value that a claim must reach.
 type Target struct {
 	Op    string // "<=", ">=" or Measured
 	Value float64
 	Unit  string
 }
 
-// Measured is the Op of a claim of which only a figure is promised, whatever it is:
-// it falls short if there is none.
+// Measured is the Op of a claim without a limit: any value meets the target.
 const Measured = "measured"
 
-// Met tells whether v reaches the target.
+// Met reports whether v meets the target.
 func (t Target) Met(v float64) bool {
 	switch t.Op {
 	case "<=":
@@ -29,7 +28,7 @@ func (t Target) Met(v float64) bool {
 	panic(fmt.Sprintf("bench: a target cannot be %q", t.Op))
 }
 
-// String is the target without its unit: "<= 0.5".
+// String returns the target without its unit: "<= 0.5".
 func (t Target) String() string {
 	if t.Op == Measured {
 		return t.Op

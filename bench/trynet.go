@@ -12,8 +12,8 @@ import (
 	"headgate.dev/headgate/internal/ethtool"
 )
 
-// inFreshNamespace calls fn in a network namespace that exists only meanwhile. Who
-// may not make one gets nothing.
+// inFreshNamespace calls fn in a temporary network namespace. Without the privilege to create one it
+// does nothing.
 func inFreshNamespace(fn func()) {
 	runtime.LockOSThread()
 	home, err := netns.Get()
@@ -29,15 +29,15 @@ func inFreshNamespace(fn func()) {
 	}
 	defer func() {
 		fresh.Close()
-		if netns.Set(home) == nil { // else the thread ends with this goroutine
+		if netns.Set(home) == nil { // otherwise the thread ends with this goroutine
 			runtime.UnlockOSThread()
 		}
 	}()
 	fn()
 }
 
-// qdiscs tries which of the kinds the kernel has, on a device in the calling
-// thread's namespace.
+// qdiscs returns which of the kinds the kernel has, by adding each to a device in the calling thread's
+// namespace.
 func qdiscs(kinds []string) (have []string) {
 	link, err := addLink(func(a netlink.LinkAttrs) netlink.Link { return &netlink.Ifb{LinkAttrs: a} })
 	if err != nil {
@@ -47,7 +47,7 @@ func qdiscs(kinds []string) (have []string) {
 		q := &netlink.GenericQdisc{QdiscType: kind, QdiscAttrs: netlink.QdiscAttrs{
 			LinkIndex: link.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0),
 		}}
-		// Other errors than ENOENT are of a kind that exists and wants options.
+		// With other errors than ENOENT the kind exists and requires options.
 		if err := netlink.QdiscAdd(q); !errors.Is(err, syscall.ENOENT) {
 			have = append(have, kind)
 			_ = netlink.QdiscDel(q)
@@ -57,8 +57,8 @@ func qdiscs(kinds []string) (have []string) {
 	return have
 }
 
-// vethOffloads makes a veth device in the calling thread's namespace to see what it
-// has on.
+// vethOffloads creates a veth device in the calling thread's namespace and returns the offloads that
+// are on.
 func vethOffloads() []string {
 	link, err := addLink(func(a netlink.LinkAttrs) netlink.Link {
 		return &netlink.Veth{LinkAttrs: a, PeerName: a.Name + "p"}
@@ -80,8 +80,8 @@ func addLink(kind func(netlink.LinkAttrs) netlink.Link) (netlink.Link, error) {
 	return netlink.LinkByName(attrs.Name)
 }
 
-// offloads are the ones that change how many packets a path carries and who sums
-// them up, by the names of ethtool -k.
+// offloads are those that change how many packets a path carries and where checksums are computed, by
+// the names of ethtool -k.
 var offloads = []struct {
 	ask  uint32
 	name string
@@ -90,7 +90,7 @@ var offloads = []struct {
 	{unix.ETHTOOL_GTSO, "tcp-segmentation-offload"}, {unix.ETHTOOL_GGSO, "generic-segmentation-offload"}, {unix.ETHTOOL_GGRO, "generic-receive-offload"},
 }
 
-// Offloads are those that a device of the calling thread's namespace has on.
+// Offloads returns those that are on for a device of the calling thread's namespace.
 func Offloads(dev string) ([]string, error) {
 	on := []string{}
 	for _, o := range offloads {

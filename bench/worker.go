@@ -10,9 +10,9 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-var errInterrupted = errors.New("the bench was interrupted")
+var errInterrupted = errors.New("the benchmark was interrupted")
 
-// worker runs cases and collects what they find.
+// worker runs cases and collects their results.
 type worker struct {
 	options  Options
 	result   *Result
@@ -37,7 +37,7 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 	place := fmt.Sprintf("[%d/%d]", w.done, w.total)
 	w.mu.Unlock()
 	if had := (&Run{Case: c.Name, N: n, mu: &w.mu}); w.journal.find(had) {
-		w.options.Progress("%s %s: measured before", place, c.Name)
+		w.options.Progress("%s %s: already measured", place, c.Name)
 		w.keep(had, c)
 		return
 	}
@@ -47,7 +47,7 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 		w.keep(run, c)
 		return
 	}
-	var best *Run // the least disturbed so far
+	var best *Run // the least disturbed run so far
 	for {
 		w.patience.wait(ctx)
 		w.options.Progress("%s %s, about %v", place, c.Name, c.takes(w.options.Quick).Round(time.Second))
@@ -63,7 +63,7 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 	}
 	w.keep(best, c)
 	if err := w.journal.add(best); err != nil {
-		w.options.Progress("%s %s is not kept, and will be measured again: %v", place, c.Name, err)
+		w.options.Progress("cannot write %s %s to the journal, so a resumed run measures it again: %v", place, c.Name, err)
 	}
 }
 
@@ -79,7 +79,7 @@ func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
 		run.failure = err.Error()
 		run.Sheet(Ours).Fail(err)
 	}
-	if run.took = time.Since(began); run.took >= glance { // less cannot be told in ticks of 10 ms
+	if run.took = time.Since(began); run.took >= glance { // a shorter time cannot be measured in ticks of 10 ms
 		run.taken = takenUntilNow().since(before, run.took.Seconds())
 	}
 	stall, starved := stalls.end()
@@ -94,19 +94,18 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// safely turns a panic into an error, so that one broken case does not lose the
-// figures of the others.
+// safely turns a panic into an error, so that one broken case does not lose the results of the others.
 func safely(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the case broke: %v", p)
+			err = fmt.Errorf("the case panicked: %v", p)
 		}
 	}()
 	return fn()
 }
 
-// keep adds a run's sheets to the result. A value for a claim that was not
-// declared is a mistake in the case, and is said in the sheet.
+// keep adds a run's sheets to the result. A value for an undeclared claim is a bug of the case, and is
+// reported in the sheet.
 func (w *worker) keep(run *Run, c Case) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -159,7 +159,7 @@ func (a *app) listBench(b bench.Bench, o bench.Options, claims []bench.Claim, f 
 		for _, c := range claims {
 			what := c.Metric
 			if c.Drawn != "" {
-				what += "; drawn: " + c.Drawn
+				what += "; drawn at random: " + c.Drawn
 			}
 			rows = append(rows, []string{c.ID, c.Target.String(), c.Unit, what})
 		}

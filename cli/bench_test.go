@@ -52,7 +52,7 @@ func TestBenchSeeds(t *testing.T) {
 	if first != again || !strings.Contains(first, "--seed 42 repeats") {
 		t.Errorf("two lists with --seed 42: %q and %q", first, again)
 	}
-	if a, b := list(), list(); a == b || !strings.Contains(a, "drawn: limit ") {
+	if a, b := list(), list(); a == b || !strings.Contains(a, "drawn at random: limit ") {
 		t.Errorf("two lists without a seed are equal: %q", a)
 	}
 }

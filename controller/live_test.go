@@ -34,7 +34,7 @@ func TestLiveIsPushed(t *testing.T) {
 			t.Fatal(err)
 		}
 		total := 0
-		for _, m := range regexp.MustCompile(`(?m)^headgate_controller_request_seconds_count\{.*operation="listTenants".*\} (\d+)$`).FindAllSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^headgate_controller_request_duration_seconds_count\{.*operation="listTenants".*\} (\d+)$`).FindAllSubmatch(text, -1) {
 			n, _ := strconv.Atoi(string(m[1]))
 			total += n
 		}

@@ -27,7 +27,7 @@ func (c *Controller) probeMetrics() (*metrics.ProbeState, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &metrics.ProbeState{LeftOut: more, Spent: map[string]unit.Bytes{}}
+	out := &metrics.ProbeState{Truncated: more, Spent: map[string]unit.Bytes{}}
 	for _, d := range docs {
 		var r store.ProbeResult
 		if err := d.Into(&r); err != nil {

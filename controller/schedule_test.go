@@ -261,7 +261,7 @@ func TestSchedule(t *testing.T) {
 	}
 	for _, want := range []string{
 		`headgate_probe_token_rate_bits_per_second{from="h1",measure="tokenrate",to="h2"} 1e+08`, `headgate_probe_token_rate_bits_per_second{from="h2",measure="tokenrate",to="h1"} 5e+07`,
-		`headgate_probe_success{from="h3",measure="tokenrate",to="h4"} 0`, `headgate_probe_spent_bytes{host="h1"} 2.2e+06`, `headgate_probe_running 0`,
+		`headgate_probe_success{from="h3",measure="tokenrate",to="h4"} 0`, `headgate_probe_budget_spent_bytes{host="h1"} 2.2e+06`, `headgate_probe_running 0`,
 	} {
 		if !strings.Contains(string(text), want+"\n") {
 			t.Errorf("the metrics do not have %s:\n%s", want, text)

@@ -183,7 +183,7 @@ func conflicts(dev string, o Options) []Check {
 	for _, d := range []struct {
 		name    string
 		out, in bool
-	}{{"room for \"out\"", true, false}, {"room for \"in\"", false, true}} {
+	}{{"traffic control \"out\"", true, false}, {"traffic control \"in\"", false, true}} {
 		p, err := simplePlan(dev, unit.Gbit, d.out, d.in)
 		if err == nil {
 			_, err = o.Engine.Diff(p)

@@ -161,7 +161,7 @@ func (r *Report) addFindings(found doctor.Report) {
 
 // heed applies doctor's findings about the device, and sets the limits.
 func (c *Interface) heed(found doctor.Report) {
-	const roomOut, roomIn = `room for "out"`, `room for "in"`
+	const roomOut, roomIn = `traffic control "out"`, `traffic control "in"`
 	for _, check := range found.Checks {
 		said := check.Name == "speed" || check.Name == roomOut || check.Name == roomIn
 		if check.About == c.Dev && isProblem(check) && !said {

@@ -147,13 +147,13 @@ func TestDoctorFindings(t *testing.T) {
 		finding bool
 	}{
 		{"nothing", doctor.Check{}, nil, Written, "", true, false},
-		{"a foreign qdisc", check("eth0", `room for "out"`, doctor.Missing, "root qdisc tbf"), nil, LeftOut, "tbf", false, false},
-		{"the same, selected with --dev", check("eth0", `room for "out"`, doctor.Missing, "root qdisc tbf"), []string{"eth0"}, Commented, "tbf", true, false},
-		{"a foreign filter at ingress", check("eth0", `room for "in"`, doctor.Missing, "a filter"), nil, Written, "", false, false},
+		{"a foreign qdisc", check("eth0", `traffic control "out"`, doctor.Missing, "root qdisc tbf"), nil, LeftOut, "tbf", false, false},
+		{"the same, selected with --dev", check("eth0", `traffic control "out"`, doctor.Missing, "root qdisc tbf"), []string{"eth0"}, Commented, "tbf", true, false},
+		{"a foreign filter at ingress", check("eth0", `traffic control "in"`, doctor.Missing, "a filter"), nil, Written, "", false, false},
 		{"a kernel without IFB", check(doctor.Machine, "IFB", doctor.Missing, ""), nil, Written, "", false, false},
 		{"groups", check("eth0", "groups", doctor.OK, "in force"), nil, LeftOut, "headgate show --dev eth0", false, false},
 		{"groups, selected with --dev", check("eth0", "groups", doctor.OK, "in force"), []string{"eth0"}, Written, "this document replaces them", true, false},
-		{"no permission", check("eth0", `room for "out"`, doctor.Unknown, ""), nil, Written, "", true, false},
+		{"no permission", check("eth0", `traffic control "out"`, doctor.Unknown, ""), nil, Written, "", true, false},
 		{"one lock", check("eth0", "transmit queues", doctor.Limited, "8"), nil, Written, "", true, true},
 		{"an unknown speed", check("eth0", "speed", doctor.Limited, "unknown"), nil, Written, "", true, false},
 	} {
@@ -239,7 +239,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	fq := doctor.Check{About: doctor.Machine, Name: "fq_codel", State: doctor.Limited, Meaning: "flows of one group share one queue", Remedy: "CONFIG_NET_SCH_FQ_CODEL"}
-	wire := doctor.Check{About: "veth0", Name: `room for "in"`, State: doctor.Missing, Found: "a filter of others"}
+	wire := doctor.Check{About: "veth0", Name: `traffic control "in"`, State: doctor.Missing, Found: "a filter of others"}
 	shown := machineForTest()
 	golden.Compare(t, "testdata/init.yaml", reportForTest(netdev.Devices{shown[0], shown[10], shown[5], shown[17]}, nil, fq, queues, wire).Text())
 }

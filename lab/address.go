@@ -8,16 +8,14 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Addresses follow from a link's place in the list, so that they can be read off
-// the file: link n has 10.0.n.0/24 and fd00:0:0:n::/64, its first end .1, its
-// second .2. From the 256th link on the second byte counts. A link may have
-// networks of its own choice instead.
+// Addresses follow from the position of a link in the list, so that they can be read from the file:
+// link n has the networks 10.0.n.0/24 and fd00:0:0:n::/64, with .1 at its first end and .2 at its
+// second. From the 256th link on, the second byte counts. A link may name its own networks instead.
 //
-// No two links share an address, and routes are computed over the whole network
-// (routes), so that a packet comes nearer to its goal with every hop: a routing
-// loop cannot be written down.
+// No two links share an address. Routes are computed over the whole network (routes), so that each hop
+// brings a packet closer to its destination: a topology cannot contain a routing loop.
 
-// networks are the networks of link i, IPv4 and IPv6.
+// networks returns the IPv4 and IPv6 networks of link i.
 func (t *Topology) networks(i int) (v4, v6 netip.Prefix) {
 	v4, v6 = t.Links[i].IPv4, t.Links[i].IPv6
 	if !v4.IsValid() {
@@ -39,7 +37,7 @@ func (t *Topology) prefix6(i, end int) netip.Prefix {
 	return host(v6, end)
 }
 
-// host is the first or second address of a network, with the network's length.
+// host returns the first or second address of a network, with the network's prefix length.
 func host(network netip.Prefix, end int) netip.Prefix {
 	a := network.Masked().Addr().Next()
 	if end == 1 {
@@ -48,8 +46,8 @@ func host(network netip.Prefix, end int) netip.Prefix {
 	return netip.PrefixFrom(a, network.Bits())
 }
 
-// addressProblems finds networks that hold no two hosts, that no host may have,
-// or that two links would share.
+// addressProblems finds networks that are too small for two hosts, that cannot be assigned to hosts,
+// or that overlap those of another link.
 func (t *Topology) addressProblems(add adder) {
 	type taken struct {
 		network netip.Prefix
@@ -71,9 +69,9 @@ func (t *Topology) addressProblems(add adder) {
 			case p != p.Masked():
 				add(where, "%v is an address in a network: write the network, %v", p, p.Masked())
 			case p.Bits() > own.longest || p.Bits() < 8:
-				add(where, "%v does not fit two ends: use a length of 8 to %d", p, own.longest)
+				add(where, "%v is too small for two ends: use a length of 8 to %d", p, own.longest)
 			case a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.Is4() && a.As4()[0] >= 240 || a.Is4() && a.As4()[0] == 0:
-				add(where, "no host may have an address in %v: use for example 192.0.2.0/24 or fd00:1::/64", p)
+				add(where, "addresses in %v cannot be assigned to hosts: use for example 192.0.2.0/24 or fd00:1::/64", p)
 			}
 		}
 		v4, v6 := t.networks(i)
@@ -82,7 +80,7 @@ func (t *Topology) addressProblems(add adder) {
 				if !p.Overlaps(other.network) {
 					continue
 				}
-				// The mistake is at the link that chose.
+				// The error is reported at the link that names the network.
 				at, with := i, other
 				if l.IPv4 != p && l.IPv6 != p {
 					at, with = other.link, taken{p, i}
@@ -98,8 +96,8 @@ func (t *Topology) addressProblems(add adder) {
 	}
 }
 
-// devices are the names of each link's two devices: what they lead to. A second
-// link between the same nodes gets "-2".
+// devices returns the names of each link's two devices. A device has the name of the node at the other
+// end; a second link between the same nodes has "-2" appended.
 func (t *Topology) devices() [][2]string {
 	out := make([][2]string, len(t.Links))
 	used := map[[2]string]int{}
@@ -116,13 +114,13 @@ func (t *Topology) devices() [][2]string {
 	return out
 }
 
-// hop is a route: to the network of link Net by the node's own link Via, whose
-// end there is End.
+// hop is a route to the network of link Net through the node's link Via, of which the other end is
+// End.
 type hop struct{ Net, Via, End int }
 
-// routes are a node's routes to every network that it is not on, by the fewest
-// links; of equal paths the one whose links come first in the file. Hosts do not
-// forward, so paths run through routers only.
+// routes returns a node's routes to every network that it is not attached to, over the fewest links.
+// Of equally long paths it takes the one whose links come first in the file. Hosts do not forward, so
+// paths run through routers only.
 func (t *Topology) routes(node string) []hop {
 	router := map[string]bool{}
 	for _, n := range t.Nodes {
@@ -165,7 +163,7 @@ func (t *Topology) routes(node string) []hop {
 	return out
 }
 
-// Device is one end of a link, as Up makes it.
+// Device is one end of a link in a lab.
 type Device struct {
 	Node      string       `json:"node"`
 	Namespace string       `json:"namespace"`
@@ -173,15 +171,15 @@ type Device struct {
 	To        string       `json:"to"`
 	IPv4      netip.Prefix `json:"ipv4"`
 	IPv6      netip.Prefix `json:"ipv6"`
-	// Link is the name of the device's link, and Backend what makes it.
+	// Link is the name of the device's link, Backend its backend.
 	Link    string  `json:"link"`
 	Backend Backend `json:"backend"`
-	// Rate and Delay are of what the device sends; 0 is unlimited.
+	// Rate and Delay apply to what the device sends; 0 is unlimited.
 	Rate  unit.Rate     `json:"rate"`
 	Delay time.Duration `json:"delay_ns"`
 }
 
-// Devices lists every device of the topology, link by link.
+// Devices returns every device of the topology, link by link.
 func (t *Topology) Devices() (out []Device) {
 	names, links, backends := t.devices(), t.LinkNames(), t.Backends()
 	for i, l := range t.Links {

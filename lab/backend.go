@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// Backend is what makes a link (docs/decisions/0012-emulated-links.md).
+// Backend is the implementation of a link (docs/decisions/0012-emulated-links.md).
 type Backend string
 
 // The backends.
 const (
-	// Veth is a veth pair, with HTB and TBF where a rate is asked.
+	// Veth is a veth pair, with HTB and TBF if there is a rate.
 	Veth Backend = "veth"
-	// Netem is a veth pair with the kernel's netem, behind a TBF that cuts
-	// super-packets.
+	// Netem is a veth pair with the kernel's netem, behind a TBF that segments super-packets.
 	Netem Backend = "netem"
-	// Emulator is package wire: two TAP devices and a process of ours, which ends
-	// the link when it ends.
+	// Emulator is package wire: two TAP devices and an emulator in this process. The link ends with
+	// the process.
 	Emulator Backend = "emulator"
 )
 
-// Backends are what makes each link, by its place in Links: the one it names, or
-// the first that does exactly what its directions ask, now and at every time of
-// the timeline.
+// Backends returns the backend of each link, in the order of Links: the one that the link names, or
+// the first that supports everything its directions require, initially and after every event of the
+// timeline.
 func (t *Topology) Backends() []Backend {
 	out, _ := t.backends()
 	return out
@@ -42,7 +41,7 @@ func (t *Topology) backends() (out []Backend, problems []problem) {
 		default:
 			say("%q is not a backend: write veth, netem or emulator, or leave it out", b)
 			out = append(out, b)
-			continue // what it cannot do says nothing
+			continue // its properties cannot be checked
 		}
 		out = append(out, b)
 		if missing := beyond(b, states[i][:1]); len(missing) > 0 {
@@ -60,9 +59,9 @@ func (t *Topology) backends() (out []Backend, problems []problem) {
 	return out, problems
 }
 
-// choose is the backend of a link that names none. Netem is only chosen where
-// there are no super-packets: it needs them cut, and hosts would then pay for every
-// segment, where the emulator carries them whole.
+// choose returns the backend of a link that names none. It chooses netem only for links without
+// offload: netem must segment super-packets, which would cost the hosts time for each segment. The
+// emulator carries super-packets whole.
 func choose(l LinkSpec, states []linkState) Backend {
 	can := func(b Backend) bool {
 		return len(beyond(b, states)) == 0 && !slices.ContainsFunc(states[1:], func(s linkState) bool {
@@ -78,8 +77,8 @@ func choose(l LinkSpec, states []linkState) Backend {
 	return Emulator
 }
 
-// queuesInBytes tells whether a rate has a queue in bytes or time, as it has where
-// it names none. Netem counts segments, and takes so many full frames for them.
+// queuesInBytes reports whether a rate has a queue limit in bytes or time, as it has by default.
+// Netem's queue limit is in segments, so it would take as many full frames instead.
 func queuesInBytes(states []linkState) bool {
 	for _, s := range states {
 		for _, p := range s.paths {
@@ -91,8 +90,8 @@ func queuesInBytes(states []linkState) bool {
 	return false
 }
 
-// ordersJitter tells whether segments of different delays are to keep their order.
-// Behind netem that takes GRO (receiveInOrder), which a link without offload has not.
+// ordersJitter reports whether segments with different delays must keep their order. With netem this
+// requires GRO (receiveInOrder), which a link without offload does not have.
 func ordersJitter(states []linkState) bool {
 	for _, s := range states {
 		for _, p := range s.paths {
@@ -104,7 +103,7 @@ func ordersJitter(states []linkState) bool {
 	return false
 }
 
-// beyond is what a backend cannot do of what is asked, in the words of the file.
+// beyond returns the properties that a backend does not support, by their keys in the file.
 func beyond(b Backend, states []linkState) (missing []string) {
 	if b == Emulator {
 		return nil
@@ -121,8 +120,8 @@ func beyond(b Backend, states []linkState) (missing []string) {
 	return missing
 }
 
-// need is something beyond a rate and a queue of bytes or time, which every
-// backend has; netem tells whether that does it as defined in package link.
+// need is a property other than a rate and a queue in bytes or time, which every backend supports.
+// netem reports whether netem implements it as package link defines it.
 type need struct {
 	what  string
 	netem bool
@@ -135,7 +134,7 @@ func needs(p Path) (out []need) {
 	}{
 		{p.Delay > 0, need{"delay", true}},
 		{p.Jitter.Amount > 0, need{"jitter", p.Jitter.Amount <= netemMostJitter}},
-		// Netem's other distributions are tables that tc has.
+		// Netem has the other distributions only with tc's table files.
 		{p.Jitter.Normal, need{"normal jitter", false}},
 		{p.Loss.Mean() > 0 || p.Loss.TwoStates(), need{"loss", true}},
 		{p.Queue.Segments > 0, need{"queue in segments", true}},
@@ -155,18 +154,18 @@ func needs(p Path) (out []need) {
 	return out
 }
 
-// cannotBecome says why a backend cannot change a link that is up from one state
-// to another; "" if it can.
+// cannotBecome returns the reason why a backend cannot change a running link from one state to
+// another, or "".
 func cannotBecome(b Backend, from, to linkState) string {
 	if missing := beyond(b, []linkState{to}); len(missing) > 0 {
 		return fmt.Sprintf("the link's backend is %s, which has no %s: write backend: emulator, or leave it out", b, strings.Join(missing, ", no "))
 	}
 	for dir := range to.paths {
 		if b == Veth && (from.paths[dir].Rate > 0) != (to.paths[dir].Rate > 0) {
-			return "veth can change a rate while the link is up, but not add one or take it away: write backend: emulator, or leave it out"
+			return "veth can change the rate of a running link, but cannot add or remove one: write backend: emulator, or leave it out"
 		}
 		if from.paths[dir].Exact != to.paths[dir].Exact {
-			return "exact cannot change while the link is up: set it at the link"
+			return "exact cannot change on a running link: set it in links"
 		}
 	}
 	return ""

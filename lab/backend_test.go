@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// choice is a link, with what it becomes, on a kernel with and without netem.
+// choice is a link and its later states, on a kernel with and without netem.
 type choice struct {
 	spec          LinkSpec
 	becomes       []Path
@@ -41,9 +41,9 @@ func TestBackends(t *testing.T) {
 	unordered.Jitter = link.Jitter{Amount: time.Microsecond, Reorder: true}
 	for name, c := range map[string]choice{
 		"nothing":                   {both(Path{}, false), nil, Veth, Veth},
-		"a rate":                    {both(rate, false), nil, Veth, Veth},
-		"another rate later":        {both(rate, false), []Path{Limited(unit.Mbit)}, Veth, Veth},
-		"a rate later":              {both(Path{}, false), []Path{rate}, Emulator, Emulator},
+		"rate":                      {both(rate, false), nil, Veth, Veth},
+		"other rate later":          {both(rate, false), []Path{Limited(unit.Mbit)}, Veth, Veth},
+		"rate later":                {both(Path{}, false), []Path{rate}, Emulator, Emulator},
 		"no rate later, no offload": {both(rate, true), []Path{{}}, Emulator, Emulator},
 		"a delay":                   {both(delay, false), nil, Emulator, Emulator},
 		"a delay, no offload":       {both(delay, true), nil, Netem, Emulator},
@@ -83,7 +83,7 @@ func TestBackends(t *testing.T) {
 	}
 }
 
-// What draws has a seed: the link's, or another each time.
+// Random backends have a seed: the link's own, one from the lab's seed, or a new one each time.
 func TestSeedOfLink(t *testing.T) {
 	for b, draws := range map[Backend]bool{Veth: false, Netem: true, Emulator: true} {
 		one, other, given := b.seed(LinkSpec{}, "l", 0), b.seed(LinkSpec{}, "l", 0), b.seed(LinkSpec{Seed: 5}, "l", 3)

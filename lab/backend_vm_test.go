@@ -15,15 +15,15 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A link without offload gets netem where the kernel has it, and behaves as its file
-// and its timeline say:
+// A link without offload gets netem if the kernel has it, and behaves as its file and its timeline
+// specify:
 //
 //	client ── router ──wan── server      20 ms each way, 60 from 3 s on, and 5 % lost
 //
-// On an emulated processor times are bounded from below alone. Of some 580 datagrams
-// 5 % are 29; netem's draws cannot be repeated on every kernel, so 5 sigma either way
-// are allowed: 3 to 55. A datagram that a processor which stands still delivers after
-// the end of the run is lost as well, but not by the link.
+// On an emulated processor only the lower bounds of times are meaningful. Of about 580 datagrams 5 %
+// are 29. Netem's random numbers are not reproducible on every kernel, so the test allows 5 sigma: 3
+// to 55. A stalled processor may deliver a datagram after the end of the run; the run counts it as
+// lost, the link does not.
 func TestNetemBackend(t *testing.T) {
 	p := lab.Path{Spec: link.Spec{Rate: 5 * unit.Mbit, Queue: link.Amount{Segments: 100}, Delay: 20 * time.Millisecond}}
 	lossy := p
@@ -64,7 +64,7 @@ func TestNetemBackend(t *testing.T) {
 	for _, p := range r.Programs {
 		out, _ := os.ReadFile(p.Output)
 		t.Logf("%s: %s", p.Name, out)
-		// One way may lose the answer: then there is nothing to time.
+		// The answer may be lost in the other direction; then there is no time to check.
 		least := 0.04
 		if p.Name == "far" {
 			least = 0.08

@@ -10,28 +10,28 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A queue in the receiving host, before an IFB of 50 Mbit/s and 400 KB:
+// A queue in the receiving host, before an IFB of 50 Mbit/s and 400 KB, without and with a router:
 //
 //	client ── server [ingress ─ IFB]              the sender sees the queue as its own
 //	client ── router ── server [ingress ─ IFB]    it does not, as over a wire
 //
-// Without a router TCP's small-queue limit counts the packets that wait in the
-// other host's IFB, so that the queue never overflows. A router's ip_rcv lets go
-// of the sending socket (skb_orphan), and so must every test rig.
+// Without a router TCP's small-queue limit counts the packets in the other host's IFB, so that the
+// queue never overflows. A router's ip_rcv releases the packet from the sending socket (skb_orphan).
+// Every test network therefore needs a router.
 func TestRouterBreaksBackPressure(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		without, with := retransmitted(t), retransmitted(t, "router")
 		t.Logf("retransmitted: %d without a router, %d with one", without, with)
 		if without > 0 {
-			t.Errorf("%d segments were lost without a router: back-pressure is gone from this kernel, and the rule with it", without)
+			t.Errorf("%d segments were lost without a router: this kernel has no back-pressure through veth, so labs no longer need a router", without)
 		}
 		if with == 0 {
-			t.Error("no segment was lost behind the router: it does not break the back-pressure")
+			t.Error("no segment was lost behind the router: the router does not stop the back-pressure")
 		}
 	})
 }
 
-// retransmitted is how often one unlimited flow lost a segment in such a queue.
+// retransmitted returns the number of retransmissions of one unlimited flow through such a queue.
 func retransmitted(t testing.TB, routers ...string) uint64 {
 	topology := &lab.Topology{Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "server"}}}
 	last := "client"
@@ -59,7 +59,7 @@ func retransmitted(t testing.TB, routers ...string) uint64 {
 		t.Fatal(err)
 	}
 	if got := r.Flow("f").Total.DeliveredRate(); got < 40e6 {
-		t.Errorf("the flow got %v: the rig does not work", unit.Rate(got))
+		t.Errorf("the flow got %v: the test network does not work", unit.Rate(got))
 	}
 	return r.Flow("f").Total.Retransmits
 }

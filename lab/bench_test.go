@@ -14,15 +14,15 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// cpuTime is what this process has used: the generator's both ends, and the
-// kernel's work of passing its packets on.
+// cpuTime returns the CPU time of this process: both ends of the traffic generator, and the kernel's
+// work of forwarding its packets.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The figures behind doc comments. Each runs for 5 s, whatever b.N:
+// The benchmarks behind the figures in doc comments. Each runs for 5 s, whatever b.N is:
 //
 //	go test ./lab -run '^$' -bench . -benchtime 1x
 //
@@ -32,7 +32,7 @@ func BenchmarkPath(b *testing.B) {
 		rtt   time.Duration
 		proto traffic.Protocol
 		flows int
-		rate  unit.Rate // of each
+		rate  unit.Rate // of each flow
 	}{
 		{0, traffic.TCP, 0, 0},
 		{0, traffic.TCP, 1, 100 * unit.Mbit},
@@ -93,9 +93,9 @@ func BenchmarkPath(b *testing.B) {
 	}
 }
 
-// How long a lab of 20 hosts and 30 links takes to be made and removed, with links
-// of the kernel and with emulated ones: three routers in a ring, and hosts around
-// them, seven of which have two links.
+// BenchmarkSetup measures how long it takes to create and remove a lab of 20 hosts and 30 links, with
+// kernel and with emulated links: three routers in a ring with the hosts around them, of which seven
+// have two links.
 //
 //	go test ./lab -run '^$' -bench Setup -benchtime 5x
 func BenchmarkSetup(b *testing.B) {
@@ -124,7 +124,7 @@ func BenchmarkSetup(b *testing.B) {
 	}
 }
 
-// manyHosts is 20 hosts, 3 routers and 30 links.
+// manyHosts returns 20 hosts, 3 routers and 30 links.
 func manyHosts(backend lab.Backend) *lab.Topology {
 	t := &lab.Topology{Name: lab.UniqueName("many")}
 	join := func(a, b string) {

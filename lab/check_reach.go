@@ -9,8 +9,8 @@ import (
 	"headgate.dev/headgate/lab/traffic"
 )
 
-// reachProblems tells of flows that would not get through, or that this kernel
-// cannot send.
+// reachProblems finds flows whose packets cannot reach their destination, or that this kernel cannot
+// send.
 func (t *Topology) reachProblems(add adder) {
 	router := map[string]bool{}
 	for _, n := range t.Nodes {
@@ -25,7 +25,7 @@ func (t *Topology) reachProblems(add adder) {
 		for _, end := range []struct{ key, name string }{{"from", f.From}, {"to", f.To}} {
 			if !slices.ContainsFunc(t.Links, func(l LinkSpec) bool { return slices.Contains(l.Ends[:], end.name) }) {
 				linked = false
-				add(at+"."+end.key, "node %q has no link, and so no address: add a link that ends there", end.name)
+				add(at+"."+end.key, "node %q has no link and therefore no address: add a link to it", end.name)
 			}
 		}
 		if !linked || f.From == f.To || t.path(f.From, f.To, func(n string) bool { return router[n] }) != nil {
@@ -33,7 +33,7 @@ func (t *Topology) reachProblems(add adder) {
 		}
 		path := t.path(f.From, f.To, func(string) bool { return true })
 		if path == nil {
-			add(at+".to", "no links lead from %q to %q: add one that joins their networks", f.From, f.To)
+			add(at+".to", "there is no path from %q to %q: add a link that connects their networks", f.From, f.To)
 			continue
 		}
 		for _, n := range path[1 : len(path)-1] {
@@ -45,8 +45,8 @@ func (t *Topology) reachProblems(add adder) {
 	}
 }
 
-// path is the nodes on a way with the fewest links, or nil if there is none; what
-// lies between its ends must pass.
+// path returns the nodes of a path with the fewest links, or nil without a path. pass reports whether
+// a node between the ends may be on it.
 func (t *Topology) path(from, to string, passes func(node string) bool) []string {
 	before := map[string]string{from: from}
 	queue := []string{from}
@@ -77,8 +77,8 @@ func (t *Topology) path(from, to string, passes func(node string) bool) []string
 	return nil
 }
 
-// kernelHasSysctl tells whether there is such a setting, as far as this namespace
-// shows: those of a device, or of a protocol's neighbours, are not here.
+// kernelHasSysctl reports whether the kernel has a sysctl, as far as this namespace shows: sysctls of
+// a device, or of a protocol's neighbours, may exist only in others.
 func kernelHasSysctl(key string) bool {
 	if strings.Contains(key, ".conf.") || strings.Contains(key, ".neigh.") {
 		return true

@@ -9,15 +9,15 @@ import (
 	"headgate.dev/headgate/lab/wire"
 )
 
-// latePart of what a link wrote may be late by more than its LateBound before a run
-// is unusable, ours: at the default of 1 ms a p99 of delays is the path's. With a
-// tenth of it hardly a run was usable on two virtual processors that stood still
-// twice a second for some ms, 0.4 % of the time, while they only computed. What is
-// late by wire.VeryLate bounds makes it unusable at once.
+// latePart is the fraction of an emulated link's writes that may be late by more than its LateBound;
+// above it a run is unusable. The value is chosen by this project: with the default bound of 1 ms, the
+// 99th percentile of delays is then that of the path. With a tenth of it hardly any run was usable on
+// two virtual processors that stalled for some ms twice a second, 0.4 % of the time, while they only
+// computed. A write that is late by wire.VeryLate bounds makes the run unusable at once.
 const latePart = 0.01
 
-// LinkInterval is what one direction of a link did in a part of a run. Bytes are
-// layer 2. On a plain veth without a rate a super-packet is one frame.
+// LinkInterval has the counts of one direction of a link in a part of a run. Bytes are layer 2. On a
+// plain veth without a rate a super-packet counts as one frame.
 type LinkInterval struct {
 	StartSeconds float64 `json:"start_s"`
 	Seconds      float64 `json:"seconds"`
@@ -26,7 +26,7 @@ type LinkInterval struct {
 	Dropped      uint64  `json:"dropped_frames"`
 }
 
-// Rate is bits per second.
+// Rate returns bits per second.
 func (i LinkInterval) Rate() float64 {
 	if i.Seconds == 0 {
 		return 0
@@ -34,7 +34,7 @@ func (i LinkInterval) Rate() float64 {
 	return float64(i.Bytes) * 8 / i.Seconds
 }
 
-// linkCounts grow from Up on.
+// linkCounts are counters that start at Up.
 type linkCounts struct {
 	bytes, frames, dropped uint64
 	wire                   *wire.Stats // of an emulated link
@@ -44,7 +44,7 @@ func (c linkCounts) since(before linkCounts) LinkInterval {
 	return LinkInterval{Bytes: c.bytes - before.bytes, Frames: c.frames - before.frames, Dropped: c.dropped - before.dropped}
 }
 
-// counts are those of link i, by direction.
+// counts returns the counters of link i, by direction.
 func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 	if w := l.wires[i]; w != nil {
 		for dir, s := range w.Stats() {
@@ -78,7 +78,7 @@ func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 	return out, nil
 }
 
-// countQdisc reads what HTB of a limited device has counted; it counts segments.
+// countQdisc reads the counters of HTB on a limited device; HTB counts segments.
 func countQdisc(h *netlink.Handle, link netlink.Link) (c linkCounts, err error) {
 	qdiscs, err := h.QdiscList(link)
 	if err != nil {
@@ -90,22 +90,22 @@ func countQdisc(h *netlink.Handle, link netlink.Link) (c linkCounts, err error) 
 			return linkCounts{a.Statistics.Basic.Bytes, uint64(a.Statistics.Basic.Packets), uint64(a.Statistics.Queue.Drops), nil}, nil
 		}
 	}
-	return c, fmt.Errorf("%s has no HTB of ours any more", link.Attrs().Name)
+	return c, fmt.Errorf("device %s lost the HTB qdisc of the lab", link.Attrs().Name)
 }
 
-// distrust says why nothing should be concluded from what an emulated direction did
-// between two counts; "" if nothing speaks against it.
+// distrust returns the reason why the results of an emulated direction between two counts are
+// unusable, or "".
 func distrust(before, after wire.Stats) string {
 	bound := after.LateBound
 	writes, late := after.Writes-before.Writes, after.Late-before.Late
 	lost := after.Dropped + after.Missed + after.Failed - before.Dropped - before.Missed - before.Failed
 	switch {
 	case after.WorstLate > before.WorstLate && after.VeryLate > before.VeryLate:
-		return fmt.Sprintf("it was late by %v, which is more than %v", after.WorstLate.Round(time.Microsecond), wire.VeryLate*bound)
-	case after.VeryLate > before.VeryLate: // and later still before
-		return fmt.Sprintf("it was late by more than %v", wire.VeryLate*bound)
+		return fmt.Sprintf("a write was late by %v, more than the limit of %v", after.WorstLate.Round(time.Microsecond), wire.VeryLate*bound)
+	case after.VeryLate > before.VeryLate: // the latest write was before
+		return fmt.Sprintf("a write was late by more than %v", wire.VeryLate*bound)
 	case float64(late) > latePart*float64(writes):
-		return fmt.Sprintf("it was more than %v late %d times in %d writes, which is more than %g %%", bound, late, writes, 100*latePart)
+		return fmt.Sprintf("%[2]d of %[3]d writes were late by more than %[1]v, more than the limit of %[4]g %%", bound, late, writes, 100*latePart)
 	case lost > 0:
 		return fmt.Sprintf("the emulator itself lost %d frames", lost)
 	case after.Untraced > before.Untraced:

@@ -8,21 +8,20 @@ import (
 	"headgate.dev/headgate/lab/wire"
 )
 
-// What happened before a run is not held against it, and hides nothing that
-// happened in it.
+// Lateness before a run does not count against it, and does not hide lateness within it.
 func TestDistrust(t *testing.T) {
 	before := wire.Stats{LateBound: time.Millisecond, Writes: 5000, Late: 50, VeryLate: 2, WorstLate: 90 * time.Millisecond, Missed: 3, Untraced: 4}
 	for name, c := range map[string]struct {
 		change func(*wire.Stats)
 		want   string
 	}{
-		"nothing":                {func(s *wire.Stats) {}, ""},
-		"a part in a hundred":    {func(s *wire.Stats) { s.Late += 100 }, ""},
-		"more":                   {func(s *wire.Stats) { s.Late += 101 }, "more than 1ms late 101 times in 10000 writes"},
-		"once very late":         {func(s *wire.Stats) { s.Late++; s.VeryLate++; s.WorstLate = 300 * time.Millisecond }, "late by 300ms, which is more than 200ms"},
-		"as it was worse before": {func(s *wire.Stats) { s.Late++; s.VeryLate++ }, "late by more than 200ms"},
-		"lost":                   {func(s *wire.Stats) { s.Missed++; s.Failed++ }, "lost 2 frames"},
-		"untraced":               {func(s *wire.Stats) { s.Untraced++ }, "lacks 1 records"},
+		"nothing":        {func(s *wire.Stats) {}, ""},
+		"one percent":    {func(s *wire.Stats) { s.Late += 100 }, ""},
+		"more":           {func(s *wire.Stats) { s.Late += 101 }, "101 of 10000 writes were late by more than 1ms"},
+		"once very late": {func(s *wire.Stats) { s.Late++; s.VeryLate++; s.WorstLate = 300 * time.Millisecond }, "late by 300ms, more than the limit of 200ms"},
+		"later before":   {func(s *wire.Stats) { s.Late++; s.VeryLate++ }, "late by more than 200ms"},
+		"lost":           {func(s *wire.Stats) { s.Missed++; s.Failed++ }, "lost 2 frames"},
+		"untraced":       {func(s *wire.Stats) { s.Untraced++ }, "lacks 1 records"},
 	} {
 		after := before
 		after.Writes += 10_000

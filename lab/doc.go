@@ -1,34 +1,30 @@
-// Package lab makes networks out of Linux network namespaces: hosts and routers
-// joined by links, with addresses and routes of both IP versions, from a
-// Topology that is written in Go or read from YAML (kind: Lab).
+// Package lab creates networks of Linux network namespaces: hosts and routers that are connected by
+// links, with addresses and routes of both IP versions. A Topology, written in Go or read from YAML
+// (kind: Lab), describes the network.
 //
-// A link has two directions, each of which is asked for by a link.Spec, and one of
-// three backends (docs/decisions/0012-emulated-links.md). Where no more than a rate
-// is asked it is a veth pair, with an HTB class on the sending device that enforces
-// the rate in layer-2 bytes and a queue that is bounded in bytes and, below half a
-// gigabit, cut into single segments (shape.go says why). Where the kernel's netem
-// does what is asked and no super-packets are about, it is netem (netem.go). Else it
-// is two TAP devices and an emulator in this process (package wire).
+// A link has two directions, each specified by a link.Spec, and one of three backends
+// (docs/decisions/0012-emulated-links.md). With a rate only it is a veth pair: an HTB class on the
+// sending device enforces the rate in layer-2 bytes, with a queue that is bounded in bytes and, below
+// 500 Mbit/s, segmented (see shape.go for the reason). With properties that the kernel's netem
+// supports, and without super-packets, it is netem (netem.go). Otherwise it is two TAP devices and an
+// emulator in this process (package wire).
 //
-// Every path between a sender and a receiver should cross a router: on one host
-// TCP's small-queue back-pressure reaches through veth and IFB, so that a sender
-// sees a queue in another host's device as its own and never overruns it. A
-// router's ip_rcv lets go of the sending socket (skb_orphan), as a wire would:
-// one queue of 400 KB lost no segment without a router and 322 behind one
-// (TestRouterBreaksBackPressure).
+// Every path between a sender and a receiver should cross a router. On one host TCP's small-queue
+// back-pressure acts through veth and IFB: a sender counts packets in the queue of another host's
+// device as its own, and never overflows that queue. A router's ip_rcv releases a packet from the
+// sending socket (skb_orphan), as a wire would. One queue of 400 KB lost no segment without a router
+// and 322 behind one (TestRouterBreaksBackPressure).
 //
-// Namespaces are named hg-LAB-NODE under /run/netns, so that ip netns exec works
-// by hand; nothing here changes the mount namespace. A lab is written down in
-// /run/headgate/lab/LAB.json before anything is made, and Down and Leftovers
-// find there what a killed lab left.
+// Namespaces are named hg-LAB-NODE under /run/netns, so that ip netns exec works on them; this package
+// does not change the mount namespace. A lab is recorded in /run/headgate/lab/LAB.json before it is
+// created, so that Down and Leftovers can find what a killed process left.
 //
-// Run lets a topology's flows, programs and timeline happen and counts what every
-// link did. It says when a run is not to be used, because an emulator was late.
+// Run runs the flows, programs and timeline of a topology and counts the traffic of every link. It
+// reports when a run is unusable because an emulator was late.
 //
-// Sub-packages: traffic makes flows and measures them, meter times arrivals in the
-// kernel, link is the model of a link, wire lets it act on frames. What is not here:
-// switches. A node that is one (Open vSwitch, for the fabric) will be a third kind
-// beside hosts and routers, in NodeSpec and Lab.makeNode; its links are as others.
+// Sub-packages: traffic creates and measures flows, meter timestamps arrivals in the kernel, link is
+// the model of a link, wire applies it to frames. Switches are not implemented. A switch (Open
+// vSwitch, for the fabric) will be a third kind of node in NodeSpec and Lab.makeNode.
 //
-// All needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
+// Everything requires root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
 package lab

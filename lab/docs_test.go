@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The lab files in docs/lab.md and the flows in docs/lab-traffic.md are such, and
-// the two have every key that there is.
+// The lab files in docs/lab.md and the flows in docs/lab-traffic.md are valid, and the two documents
+// have every key.
 func TestDocument(t *testing.T) {
 	const head = "kind: Lab\nname: x\nnodes: [a, b]\n"
 	doc := ""
@@ -31,7 +31,7 @@ func TestDocument(t *testing.T) {
 			}
 		}
 	}
-	// An unknown key is answered with those that there are.
+	// The error of an unknown key lists the known ones.
 	for _, text := range []string{
 		"no: 1", "nodes: [{no: 1}]",
 		"links: [{no: 1}]", "links: [{addresses: {no: 1}}]", "links: [{jitter: {no: 1}}]", "links: [{loss: {no: 1}}]",
@@ -54,7 +54,7 @@ func TestDocument(t *testing.T) {
 		keys, _, _ = strings.Cut(keys, "\n")
 		for _, key := range strings.Split(keys, ", ") {
 			if !regexp.MustCompile("`[^`\n]*\\b" + key + "\\b[^`\n]*`").MatchString(doc) {
-				t.Errorf("the documents do not tell of %s (%s)", key, text)
+				t.Errorf("%s is not documented (%s)", key, text)
 			}
 		}
 	}

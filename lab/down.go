@@ -21,27 +21,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a process may take to die and the kernel to let go of a
-// namespace. Both take some ms; a machine with every CPU busy took 2 s.
+// patience is the time limit for a process to exit and for the kernel to release a namespace. Both
+// take some ms; on a machine with all CPUs busy they took 2 s.
 const patience = 10 * time.Second
 
-// Leftover is a lab that is written down, or of which namespaces are left.
+// Leftover is a lab that has a state file, or namespaces.
 type Leftover struct {
 	Name string `json:"name"`
-	// Owner is the pid of the program that made it, and Command its command line.
+	// Owner is the pid of the program that created the lab, and Command its command line.
 	Owner   int       `json:"owner_pid"`
 	Command string    `json:"command"`
 	Made    time.Time `json:"made"`
-	// InUse: the owner runs. Kept: the lab was made to stay. Neither: the owner
-	// was killed, and Down should be called.
+	// InUse: the owner runs. Kept: the lab was created to stay. Neither: the owner was killed, and
+	// Down should be called.
 	InUse bool `json:"in_use"`
 	Kept  bool `json:"kept"`
-	// Held: its owner does nothing but hold it, so that Down ends that.
+	// Held: its owner only holds the lab, so that Down ends the owner.
 	Held bool `json:"held"`
 }
 
-// Leftovers lists every lab of this machine: by name those that are written down,
-// then those whose file is lost.
+// Leftovers lists every lab of this machine: first those with a state file, by name, then those whose
+// file is lost.
 func Leftovers() ([]Leftover, error) {
 	gone := lost()
 	names, err := filepath.Glob(filepath.Join(stateDir, "*.json"))
@@ -68,13 +68,12 @@ func Leftovers() ([]Leftover, error) {
 	return out, nil
 }
 
-// Down removes a lab of this machine, whoever made it: one that was left, the
-// remains of one whose owner was killed, or one that a program does nothing but
-// hold, which is then ended. A lab that a program works with is an error, and so
-// is a name that is not there.
+// Down removes a lab of this machine, including those of other processes: one that was left, one whose owner was
+// killed, or one that a program only holds; Down ends that program. A lab that a program uses, and an
+// unknown name, are errors.
 func Down(name string) error {
 	if !labName.MatchString(name) {
-		return configErrorf("%q is not a name for a lab", name)
+		return configErrorf("%q is not a valid lab name", name)
 	}
 	s, err := findState(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -96,19 +95,19 @@ func Down(name string) error {
 		return err
 	}
 	defer unlock()
-	// The holder has removed it itself, or was killed while it did so.
+	// The holder has removed it, or was killed while it did.
 	if s, err = findState(name); errors.Is(err, os.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	if s.anothers() { // it was made anew before we had the lock
+	if s.anothers() { // it was created again before we had the lock
 		return inUse(s)
 	}
 	return destroy(s)
 }
 
-// anothers tells whether another process that runs uses the lab.
+// anothers reports whether another running process uses the lab.
 func (s *state) anothers() bool {
 	return s.Tenure != left && s.Owner != thisProcess() && s.Owner.alive()
 }
@@ -117,21 +116,21 @@ func inUse(s *state) error {
 	return configErrorf("lab %q is in use by process %d (%s): end that first", s.Name, s.Owner.PID, s.Command)
 }
 
-// endHolder asks the holder to end, and insists after half of our patience.
+// endHolder terminates the holder, and kills it after half of patience.
 func endHolder(s *state) error {
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		if err := unix.Kill(s.Owner.PID, sig); err != nil && !errors.Is(err, unix.ESRCH) {
-			return permitted(fmt.Errorf("end process %d, which holds lab %q: %w", s.Owner.PID, s.Name, err))
+			return permitted(fmt.Errorf("cannot end process %d, which holds lab %q: %w", s.Owner.PID, s.Name, err))
 		}
 		if waitFor(patience/2, func() bool { return !s.Owner.alive() }) {
 			return nil
 		}
 	}
-	return fmt.Errorf("process %d, which holds lab %q, does not end", s.Owner.PID, s.Name)
+	return fmt.Errorf("process %d, which holds lab %q, does not exit", s.Owner.PID, s.Name)
 }
 
-// destroy removes all of a lab, in an order in which every step can be repeated
-// after a crash: processes, devices, names, the file. The caller holds the lock.
+// destroy removes everything of a lab, in an order in which every step can be repeated after a crash:
+// processes, devices, names, the file. The caller holds the lock.
 func destroy(s *state) error {
 	var errs []error
 	inodes := s.inodes()
@@ -139,12 +138,12 @@ func destroy(s *state) error {
 	if err := endProcesses(s, inodes); err != nil {
 		errs = append(errs, err)
 	}
-	var mu sync.Mutex // of errs and ids
+	var mu sync.Mutex // guards errs and ids
 	inParallel(len(s.Topology.Nodes), func(i int) {
 		name := namespaceName(s.Name, s.Topology.Nodes[i].Name)
 		id, err := emptyNamespace(name)
 		if err != nil {
-			err = fmt.Errorf("empty namespace %s: %w", name, err)
+			err = fmt.Errorf("cannot remove the devices of namespace %s: %w", name, err)
 		}
 		err = errors.Join(err, dropName(name))
 		mu.Lock()
@@ -160,31 +159,31 @@ func destroy(s *state) error {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("take lab %q down: %w", s.Name, errors.Join(errs...))
+		return fmt.Errorf("cannot take lab %q down: %w", s.Name, errors.Join(errs...))
 	}
-	os.Remove(tmpPath(s.Name)) // of a save that was cut short
+	os.Remove(tmpPath(s.Name)) // of an interrupted save
 	if err := os.Remove(statePath(s.Name)); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return nil // it was lost
+	return nil // the file was lost
 }
 
-// End kills every process that was started in the lab, or runs in its namespaces, and leaves
-// the network as it is.
+// End kills every process that was started in the lab, or runs in its namespaces, and leaves the
+// network unchanged.
 func (l *Lab) End() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return endProcesses(l.state, l.state.inodes())
 }
 
-// inodes are the namespaces' names, by inode.
+// inodes maps inodes to the names of the namespaces.
 func (s *state) inodes() map[uint64]string {
 	inodes := map[uint64]string{}
 	for _, spec := range s.Topology.Nodes {
 		name := namespaceName(s.Name, spec.Name)
 		ns, err := netns.GetFromPath(filepath.Join(netnsDir, name))
 		if err != nil {
-			continue // not made yet, or gone already
+			continue // not created yet, or already removed
 		}
 		var st unix.Stat_t
 		if err := unix.Fstat(int(ns), &st); err == nil {
@@ -195,10 +194,10 @@ func (s *state) inodes() map[uint64]string {
 	return inodes
 }
 
-// endProcesses kills what was started in the lab, and what runs in its
-// namespaces: a child of ours may have been started and not yet written down.
+// endProcesses kills the processes that were started in the lab, and those that run in its
+// namespaces: a child may have been started and not yet recorded.
 func endProcesses(s *state, inodes map[uint64]string) error {
-	// A process that is written down is killed wherever it is now.
+	// A recorded process is killed whatever its namespace is now.
 	doomed := slices.Clone(s.Processes)
 	for _, pid := range inside(inodes) {
 		doomed = append(doomed, processOf(pid))
@@ -206,21 +205,21 @@ func endProcesses(s *state, inodes map[uint64]string) error {
 	for _, p := range doomed {
 		if p.PID != os.Getpid() && p.alive() {
 			if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return permitted(fmt.Errorf("end process %d: %w", p.PID, err))
+				return permitted(fmt.Errorf("cannot kill process %d: %w", p.PID, err))
 			}
 		}
 	}
 	for _, p := range doomed {
 		if p.PID != os.Getpid() && !waitFor(patience, func() bool { return !p.alive() }) {
-			return fmt.Errorf("process %d does not end", p.PID)
+			return fmt.Errorf("process %d does not exit", p.PID)
 		}
 	}
 	return nil
 }
 
-// inside lists the processes whose network namespace is one of inodes, with all their threads:
-// a program may visit every namespace of the machine with one thread, its first one, too
-// ("headgate collective run" does), and is not to be killed for that.
+// inside lists the processes of which all threads have a network namespace in inodes. A program may
+// visit every namespace of the machine with one thread, even its first ("headgate collective run"
+// does), and must not be killed for that.
 func inside(inodes map[uint64]string) []int {
 	dirs, _ := os.ReadDir("/proc")
 	var out []int
@@ -237,7 +236,7 @@ func inside(inodes map[uint64]string) []int {
 			case errors.Is(err, unix.ENOENT): // the thread has ended
 			case err == nil && inodes[st.Ino] != "":
 				here++
-			default: // or not known, as of process 1 in some containers
+			default: // or unknown, as of process 1 in some containers
 				elsewhere++
 			}
 		}
@@ -248,9 +247,9 @@ func inside(inodes map[uint64]string) []int {
 	return out
 }
 
-// emptyNamespace deletes every device in the namespace, which the kernel else
-// does some time after the last user is gone. It returns the id by which the
-// namespace's end can be seen, or -1 if there is no namespace.
+// emptyNamespace deletes every device in the namespace; the kernel would do so some time after the
+// last user has left. It returns the id by which the end of the namespace can be observed, or -1
+// without a namespace.
 func emptyNamespace(name string) (id int, err error) {
 	ns, err := netns.GetFromPath(filepath.Join(netnsDir, name))
 	if err != nil {
@@ -259,7 +258,7 @@ func emptyNamespace(name string) (id int, err error) {
 	defer ns.Close()
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
-		return -1, nil // the file was made, the namespace not
+		return -1, nil // the file exists, the namespace does not
 	}
 	defer h.Close()
 	if id, err = identify(int(ns)); err != nil {
@@ -268,17 +267,17 @@ func emptyNamespace(name string) (id int, err error) {
 	if err := inNamespace(int(ns), destroySockets); err != nil {
 		return id, err
 	}
-	// A list that changed while it was read may lack some: their other ends are
-	// being deleted in other namespaces at the same time.
+	// A list that changed while it was read may lack devices: their other ends are being deleted in
+	// other namespaces at the same time.
 	for {
 		links, err := h.LinkList()
 		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 			return id, err
 		}
 		for _, l := range links {
-			// The other end of a veth goes with the first.
+			// The other end of a veth is removed with the first.
 			if err := h.LinkDel(l); err != nil && l.Attrs().Name != "lo" && !errors.Is(err, unix.ENODEV) {
-				return id, fmt.Errorf("delete device %s: %w", l.Attrs().Name, err)
+				return id, fmt.Errorf("cannot delete device %s: %w", l.Attrs().Name, err)
 			}
 		}
 		if err == nil {
@@ -288,9 +287,9 @@ func emptyNamespace(name string) (id int, err error) {
 	return id, nil
 }
 
-// identify gives a namespace an id in ours, if it has none. The id is a large
-// random number: the kernel's own choice is the lowest that is free, so that
-// another program's next namespace would soon be taken for this one.
+// identify gives a namespace an id in the current namespace, if it has none. The id is a large random number. The
+// kernel would take the lowest free number, and another program's next namespace could soon get the
+// same.
 func identify(ns int) (id int, err error) {
 	for range 10 {
 		if id, err = netlink.GetNetNsIdByFd(ns); err != nil || id >= 0 {
@@ -304,8 +303,8 @@ func identify(ns int) (id int, err error) {
 	return -1, err
 }
 
-// waitGone waits until the kernel has taken the namespaces' ids back, which is
-// the first thing it does when it takes a namespace apart.
+// waitGone waits until the kernel has released the namespaces' ids, which is the first thing that it
+// does when it destroys a namespace.
 func waitGone(ids map[int]string, inodes map[uint64]string) error {
 	if len(ids) == 0 {
 		return nil
@@ -321,15 +320,15 @@ func waitGone(ids map[int]string, inodes map[uint64]string) error {
 	})
 	if !gone {
 		if err != nil {
-			return fmt.Errorf("list the kernel's namespaces: %w", err)
+			return fmt.Errorf("cannot list the kernel's namespaces: %w", err)
 		}
-		return fmt.Errorf("after %v the kernel still keeps %s; in use by %s", patience,
+		return fmt.Errorf("after %v the kernel has not released %s; in use by %s", patience,
 			strings.Join(slices.Sorted(maps.Values(ids)), ", "), cmp.Or(strings.Join(holding(inodes), ", "), "no process"))
 	}
 	return nil
 }
 
-// namespaceIDs lists the ids of namespaces known in the caller's (RTM_GETNSID).
+// namespaceIDs lists the ids of the namespaces that have one in the caller's (RTM_GETNSID).
 func namespaceIDs() (map[int]bool, error) {
 	req := nl.NewNetlinkRequest(unix.RTM_GETNSID, unix.NLM_F_DUMP)
 	req.AddData(nl.NewRtGenMsg())
@@ -353,7 +352,7 @@ func namespaceIDs() (map[int]bool, error) {
 	return ids, nil
 }
 
-// waitFor polls done, quickly at first.
+// waitFor polls done, first at short intervals.
 func waitFor(patience time.Duration, done func() bool) bool {
 	deadline := time.Now().Add(patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {

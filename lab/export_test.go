@@ -2,7 +2,7 @@ package lab
 
 import "github.com/vishvananda/netlink"
 
-// What tests outside the package look at.
+// Exports for tests outside the package.
 type (
 	NetemOptions   = netemOptions
 	NetemCounts    = netemCounts
@@ -17,7 +17,7 @@ var (
 	KernelHasNetem = func() bool { return kernelHasNetem() }
 )
 
-// Link is the node's device towards peer, and a handle in its namespace.
+// Link returns the node's device towards peer, and a handle in its namespace.
 func (n *Node) Link(peer string) (*netlink.Handle, netlink.Link, error) {
 	dev, err := n.Device(peer)
 	if err != nil {
@@ -27,5 +27,5 @@ func (n *Node) Link(peer string) (*netlink.Handle, netlink.Link, error) {
 	return n.nl, link, err
 }
 
-// Holding says who keeps one of the lab's namespaces.
+// Holding lists what keeps one of the lab's namespaces.
 func (l *Lab) Holding() []string { return holding(l.state.inodes()) }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holding says which processes keep one of the namespaces, and by what: a thread in it, the
-// namespace itself open, or a socket that was made in it.
+// holding lists the processes that keep one of the namespaces, and by what: a thread in it, an open
+// file of it, or a socket that was created in it.
 func holding(inodes map[uint64]string) (out []string) {
 	var own unix.Stat_t
 	if unix.Stat("/proc/self/ns/net", &own) != nil {
@@ -22,7 +22,7 @@ func holding(inodes map[uint64]string) (out []string) {
 	for _, f := range append(files, threads...) {
 		var st unix.Stat_t
 		if unix.Stat(f, &st) != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
 		inode, by := uint64(0), ""
@@ -30,7 +30,7 @@ func holding(inodes map[uint64]string) (out []string) {
 		case st.Dev == own.Dev && strings.Contains(f, "/task/"):
 			inode, by = st.Ino, "a thread"
 		case st.Dev == own.Dev:
-			// Its name is no help: that of a file of /run/netns is its path.
+			// Its link target does not identify it: for a file of /run/netns that is its path.
 			inode, by = st.Ino, "an open file"
 		case st.Mode&unix.S_IFMT == unix.S_IFSOCK:
 			fd, _ := strconv.Atoi(filepath.Base(f))
@@ -44,8 +44,8 @@ func holding(inodes map[uint64]string) (out []string) {
 	return slices.Compact(out)
 }
 
-// madeIn is the inode of the network namespace in which a process's socket was made, or 0 if that
-// cannot be told.
+// madeIn returns the inode of the network namespace in which a process's socket was created, or 0 if
+// it cannot be determined.
 func madeIn(pid, fd int) (inode uint64) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

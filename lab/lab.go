@@ -20,12 +20,12 @@ type Lab struct {
 	Topology *Topology
 
 	nodes map[string]*Node
-	own   bool // made by this process, which removes it on Close
+	own   bool // created by this process, which removes it on Close
 
-	// By the links' places in Topology.Links.
+	// In the order of Topology.Links.
 	backends []Backend
-	devs     [][2]string  // names of both ends' devices
-	wires    []*wire.Link // nil where the backend is another
+	devs     [][2]string  // names of the devices at both ends
+	wires    []*wire.Link // nil for other backends
 	seeds    []uint64
 
 	traceDir string
@@ -35,19 +35,19 @@ type Lab struct {
 	state *state
 }
 
-// Option changes how Up makes a lab.
+// Option changes how Up creates a lab.
 type Option func(*Lab)
 
-// Held marks a lab whose owner does nothing but hold it: Down ends the owner.
+// Held marks a lab whose owner only holds it: Down ends the owner.
 func Held() Option { return func(l *Lab) { l.state.Tenure = held } }
 
-// Trace lets every emulated link write a release log for each direction, into
-// LINK.forward.csv and LINK.back.csv in dir. They are whole after Close.
+// Trace makes every emulated link write a release log for each direction, into LINK.forward.csv and
+// LINK.back.csv in dir. The logs are complete after Close.
 func Trace(dir string) Option { return func(l *Lab) { l.traceDir = dir } }
 
 var uniqueCount atomic.Int32
 
-// UniqueName is a lab name that no other process uses: prefix, pid, count.
+// UniqueName returns a lab name that no other process uses: prefix, pid, count.
 func UniqueName(prefix string) string {
 	name := fmt.Sprintf("%s-%d", prefix, os.Getpid())
 	if n := uniqueCount.Add(1); n > 1 {
@@ -56,9 +56,9 @@ func UniqueName(prefix string) string {
 	return name
 }
 
-// Up makes the network that t describes and waits until every link and address
-// can be used. What a killed owner left under the same name is removed first; a
-// lab of that name that is in use is an error. On an error nothing is left.
+// Up creates the network that t describes and waits until every link and address can be used. It first
+// removes a lab of the same name whose owner was killed; a lab of that name that is in use is an
+// error. After an error nothing is left.
 func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func newLab(t *Topology, s *state) *Lab {
 	return &Lab{Topology: t, nodes: map[string]*Node{}, state: s, backends: t.Backends(), devs: t.devices(), wires: make([]*wire.Link, n), seeds: make([]uint64, n)}
 }
 
-// claim writes the lab's file, unless a lab of that name is in use.
+// claim writes the lab's state file, unless a lab of that name is in use.
 func claim(s *state) error {
 	unlock, err := lockStates()
 	if err != nil {
@@ -134,26 +134,26 @@ func claim(s *state) error {
 	case err != nil:
 		return err
 	case old.Tenure == left:
-		return configErrorf("there is a lab %q already: take it down with \"headgate lab down %s\", or choose another name", s.Name, s.Name)
+		return configErrorf("lab %q exists already: take it down with \"headgate lab down %s\", or choose another name", s.Name, s.Name)
 	case old.Owner.alive():
-		return configErrorf("a lab %q is in use by process %d (%s): choose another name", s.Name, old.Owner.PID, old.Command)
+		return configErrorf("lab %q is in use by process %d (%s): choose another name", s.Name, old.Owner.PID, old.Command)
 	default:
 		if err := destroy(old); err != nil {
-			return fmt.Errorf("remove what is left of an earlier lab %q: %w", s.Name, err)
+			return fmt.Errorf("cannot remove the earlier lab %q: %w", s.Name, err)
 		}
 	}
 	return s.save()
 }
 
-// Attach enters a lab that another process made, to run things in its nodes.
-// Close then leaves it as it is.
+// Attach enters a lab that another process created, to run programs in its nodes. Close then leaves
+// the lab unchanged.
 func Attach(name string) (*Lab, error) {
 	if !labName.MatchString(name) {
-		return nil, configErrorf("%q is not a name for a lab", name)
+		return nil, configErrorf("%q is not a valid lab name", name)
 	}
 	s, err := loadState(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, configErrorf("there is no lab %q: make it with \"headgate lab up\"", name)
+		return nil, configErrorf("there is no lab %q: create it with \"headgate lab up\"", name)
 	}
 	if err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func Attach(name string) (*Lab, error) {
 	return l, nil
 }
 
-// Node is the node of that name. It panics if there is none: names of nodes are
-// the caller's own, unlike those of Host.
+// Node returns the node of a name. It panics if there is none: the names are the caller's constants,
+// unlike those of Host.
 func (l *Lab) Node(name string) *Node {
 	n, ok := l.nodes[name]
 	if !ok {
@@ -180,7 +180,7 @@ func (l *Lab) Node(name string) *Node {
 	return n
 }
 
-// Host is a node as package traffic needs it; traffic.Start takes this method.
+// Host returns a node as package traffic needs it; traffic.Start takes this method.
 func (l *Lab) Host(name string) (traffic.Host, error) {
 	n, ok := l.nodes[name]
 	if !ok {
@@ -189,8 +189,8 @@ func (l *Lab) Host(name string) (traffic.Host, error) {
 	return n, nil
 }
 
-// WireStats are the counts of an emulated link, by direction (forward, back);
-// ok is false for one of the kernel's and in a lab that was attached.
+// WireStats returns the counters of an emulated link, by direction (forward, back); ok is false for a
+// kernel link and in an attached lab.
 func (l *Lab) WireStats(link int) (stats [2]wire.Stats, ok bool) {
 	w := l.wires[link]
 	if w == nil {
@@ -199,12 +199,12 @@ func (l *Lab) WireStats(link int) (stats [2]wire.Stats, ok bool) {
 	return w.Stats(), true
 }
 
-// NeedsHolder tells whether some link needs a process of ours to carry its
-// frames, so that the lab cannot be left without one.
+// NeedsHolder reports whether a link needs a process that carries its frames, so that the lab cannot
+// exist without one.
 func (t *Topology) NeedsHolder() bool { return slices.Contains(t.Backends(), Emulator) }
 
-// Leave lets the lab stay when this process ends; Close then only lets go of it.
-// It is an error if a link needs a process of ours.
+// Leave lets the lab stay when this process ends; Close then only releases it. It is an error if a
+// link needs a process.
 func (l *Lab) Leave() error {
 	if slices.Contains(l.backends, Emulator) {
 		return configErrorf("lab %q has emulated links, which end with this process", l.Topology.Name)
@@ -219,9 +219,9 @@ func (l *Lab) Leave() error {
 	return nil
 }
 
-// Close removes the lab: processes, links, namespaces and at last its file. It
-// returns when the kernel has let go of the namespaces, or after 10 s with an
-// error that names who uses them. A second call does nothing.
+// Close removes the lab: processes, links, namespaces and last its state file. It returns when the
+// kernel has released the namespaces, or after 10 s with an error that names their users. A second
+// call does nothing.
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

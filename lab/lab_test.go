@@ -15,7 +15,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// The chain:
+// The chain topology:
 //
 //	a ── r1 ── r2 ── b
 //	      └── c
@@ -27,8 +27,8 @@ func chain() *lab.Topology {
 	}
 }
 
-// Every address of every node answers every other node, at once after Up: no
-// waiting for carriers or duplicate address detection.
+// Every address of every node answers every other node immediately after Up, without waiting for
+// carriers or duplicate address detection.
 func TestReachability(t *testing.T) {
 	l := labtest.Up(t, chain())
 	for _, from := range l.Topology.Nodes {
@@ -40,7 +40,7 @@ func TestReachability(t *testing.T) {
 	}
 }
 
-// Under different names, with links of the kernel and emulated ones:
+// Two labs with different names, with kernel and emulated links:
 //
 //	client ── router ── server      client ── router ── server
 func TestTwoLabsDoNotCollide(t *testing.T) {
@@ -52,7 +52,7 @@ func TestTwoLabsDoNotCollide(t *testing.T) {
 		if a, b := one.Node("client").Namespace(), two.Node("client").Namespace(); a == b {
 			t.Errorf("both clients are %s", a)
 		}
-		// The name of a lab that is in use is refused, and the lab stays whole.
+		// The name of a lab in use is rejected, and the lab is unchanged.
 		if l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: one.Topology.Name})); !errors.Is(err, lab.ErrConfig) {
 			t.Errorf("Up of a name in use: %v", err)
 			if err == nil {
@@ -63,7 +63,7 @@ func TestTwoLabsDoNotCollide(t *testing.T) {
 	}
 }
 
-// What Up makes, Close removes.
+// Close removes everything that Up created.
 func TestCloseLeavesNothing(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := lab.UniqueName("close")
@@ -71,7 +71,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process that still runs inside is ended.
+	// A process that still runs in the lab is killed.
 	sleep := l.Node("client").Command(t.Context(), "sleep", "1000")
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sleep.Wait(); err == nil {
-		t.Error("the process inside ended by itself")
+		t.Error("the process in the lab exited by itself")
 	}
 	nothingLeft(t, name)
 	if err := l.Close(); err != nil {
@@ -88,7 +88,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// nothingLeft checks files, names and namespaces of the lab.
+// nothingLeft checks that the lab has no files, names and namespaces.
 func nothingLeft(t *testing.T, name string) {
 	t.Helper()
 	for _, pattern := range []string{"/run/netns/hg-" + name + "-*", "/run/headgate/lab/" + name + ".json", "/run/headgate/lab/." + name + ".tmp"} {
@@ -109,14 +109,14 @@ func TestUpFailsWhole(t *testing.T) {
 	labtest.NeedRoot(t)
 	topology := lab.Rig(lab.RigOptions{Name: lab.UniqueName("fails"), Sysctl: map[string]string{"net.ipv4.tcp_ecn": "many"}})
 	_, err := lab.Up(t.Context(), topology)
-	if !errors.Is(err, lab.ErrConfig) || !strings.Contains(fmt.Sprint(err), "node client: set net.ipv4.tcp_ecn") {
+	if !errors.Is(err, lab.ErrConfig) || !strings.Contains(fmt.Sprint(err), "node client: cannot set net.ipv4.tcp_ecn") {
 		t.Errorf("error is %v", err)
 	}
 	nothingLeft(t, topology.Name)
 }
 
-// Settings and offloads reach their namespace alone, in the chain with offload off
-// between a and r1.
+// Sysctls and offloads apply only to their own namespace, in the chain with offload off between a and
+// r1.
 func TestNodeSettings(t *testing.T) {
 	topology := chain()
 	topology.Nodes[0].Sysctl = map[string]string{"net.ipv4.tcp_ecn": "1"}
@@ -139,8 +139,7 @@ func TestNodeSettings(t *testing.T) {
 	}
 }
 
-// A command sees the node's devices and this process's own mounts, whichever way
-// it is run.
+// A command sees the node's devices and this process's own mounts, however it is run.
 func TestCommand(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
 	client := l.Node("client")
@@ -160,7 +159,8 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: devices %q, error %v", name, out, err)
 		}
 	}
-	// This thread's: the process's first thread may be spent in a namespace of an earlier lab.
+	// The mounts of this thread: the process's first thread may have been left in a namespace of an
+	// earlier lab.
 	mounts, err := os.Readlink("/proc/thread-self/ns/mnt")
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// Another process enters a lab that was left, and takes it down.
+// Another process attaches to a lab that was left, and takes it down.
 func TestLeaveAttachDown(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := lab.UniqueName("leave")

@@ -17,8 +17,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// TestMain is also the program that is killed: a lab with a delay link, a limited
-// link and a process inside.
+// TestMain is also the program that the tests kill: it has a lab with a delay link, a limited link and
+// a process in it.
 func TestMain(m *testing.M) {
 	name := os.Getenv("LAB_TO_KILL")
 	if name == "" {
@@ -70,8 +70,8 @@ func leftover(t *testing.T, name string) *lab.Leftover {
 	return nil
 }
 
-// A lab whose owner is killed is found and removed, with the process inside; not
-// before its owner is dead.
+// A lab whose owner was killed is found and removed, with the process in it, but not while the owner
+// lives.
 func TestDownAfterKill(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := lab.UniqueName("kill")
@@ -88,7 +88,7 @@ func TestDownAfterKill(t *testing.T) {
 		t.Errorf("while it runs: %+v", l)
 	}
 	if err := lab.Down(name); err == nil {
-		t.Error("Down of a lab in use did not refuse")
+		t.Error("Down of a lab in use did not fail")
 	}
 	victim.Process.Kill()
 	victim.Wait()
@@ -96,22 +96,22 @@ func TestDownAfterKill(t *testing.T) {
 		t.Errorf("after the kill: %+v", l)
 	}
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", inside)); err != nil {
-		t.Error("the process inside died with its starter: this test shows nothing")
+		t.Error("the process in the lab died with its parent: this test proves nothing")
 	}
 	if err := lab.Down(name); err != nil {
 		t.Fatal(err)
 	}
 	nothingLeft(t, name)
 	if leftover(t, name) != nil {
-		t.Error("it is still listed")
+		t.Error("the lab is still listed")
 	}
 	if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", inside)); err == nil && !strings.Contains(string(state), ") Z ") {
-		t.Errorf("the process inside still runs: %s", state)
+		t.Errorf("the process in the lab still runs: %s", state)
 	}
 }
 
-// A lab whose file is lost with its owner is found by its namespaces and removed,
-// with the process inside; a namespace of another's is not, whatever its name.
+// A lab whose state file is lost with its owner is found by its namespaces and removed, with the
+// process in it. A foreign namespace is not removed, whatever its name is.
 func TestDownWithoutFile(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := lab.UniqueName("lost")
@@ -146,17 +146,17 @@ func TestDownWithoutFile(t *testing.T) {
 		}
 	}
 	if state, err := os.ReadFile("/proc/" + strings.TrimSpace(line) + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
-		t.Errorf("the process inside still runs: %s", state)
+		t.Errorf("the process in the lab still runs: %s", state)
 	}
 	if leftover(t, name) != nil {
-		t.Error("it is still listed")
+		t.Error("the lab is still listed")
 	}
 	if _, err := os.Stat("/run/netns/" + other); err != nil {
 		t.Errorf("a namespace that is not a lab's: %v", err)
 	}
 }
 
-// A program that is killed as it first writes its lab's file leaves a part of it.
+// A program that is killed while it first writes its lab's state file leaves a temporary file.
 func TestDownOfCutShortFile(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := lab.UniqueName("short")
@@ -168,7 +168,7 @@ func TestDownOfCutShortFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if leftover(t, name) == nil {
-		t.Error("it is not listed")
+		t.Error("the lab is not listed")
 	}
 	if err := lab.Down(name); err != nil {
 		t.Error(err)
@@ -176,15 +176,15 @@ func TestDownOfCutShortFile(t *testing.T) {
 	nothingLeft(t, name)
 }
 
-// Whenever the owner is killed, Down or the next Up removes what is there. Up
-// takes some ms on this kind of machine: kills come every half.
+// Down or the next Up removes the lab whenever its owner is killed. Up takes some ms on such a
+// machine, so the kills come at intervals of half of that.
 func TestKillAnywhere(t *testing.T) {
 	labtest.NeedRoot(t)
 	found := 0
 	for i := range 24 {
 		name := fmt.Sprintf("%s-%d", lab.UniqueName("any"), i)
 		victim, _ := startVictim(t, name)
-		// A test binary takes about 10 ms to come to TestMain.
+		// A test binary takes about 10 ms until TestMain.
 		time.Sleep(8*time.Millisecond + time.Duration(i)*500*time.Microsecond)
 		victim.Process.Kill()
 		victim.Wait()
@@ -210,6 +210,6 @@ func TestKillAnywhere(t *testing.T) {
 	}
 	t.Logf("%d of 24 kills left something", found)
 	if found == 0 {
-		t.Error("no kill came while the lab was there: adjust the times")
+		t.Error("no kill came while the lab existed: adjust the times")
 	}
 }

@@ -14,14 +14,13 @@ import (
 	"headgate.dev/headgate/lab/wire"
 )
 
-// mtu is of every link.
+// mtu is the MTU of every link.
 const mtu = 1500
 
-// firstIndex is above what the kernel gives by itself.
+// firstIndex is above the interface indexes that the kernel assigns itself.
 const firstIndex = 10_000
 
-// makeLink makes link i, gives both ends their addresses and rates, and sets
-// them up.
+// makeLink creates link i, configures the addresses and rates of both ends, and sets them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
 	if l.backends[i] != Emulator {
@@ -39,14 +38,14 @@ func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 		taps[1].Close()
 		return err
 	}
-	// Only now: a device that is not up takes no frames.
+	// Started last: a device that is down accepts no frames.
 	l.wires[i], err = l.startWire(i, spec, taps)
 	return err
 }
 
-// seed is what a link's backend draws from: its own, or one that is made of the
-// lab's and the link's name, or another each time; 0 if it draws nothing. The second
-// direction has the next.
+// seed returns the seed of a link's backend: the link's own, one derived from the lab's seed and the
+// link's name, or a random one; 0 if the backend has no random properties. The second direction uses
+// the next number.
 func (b Backend) seed(spec LinkSpec, name string, whole uint64) uint64 {
 	switch {
 	case b == Veth:
@@ -61,7 +60,7 @@ func (b Backend) seed(spec LinkSpec, name string, whole uint64) uint64 {
 	return rand.Uint64N(1<<32) + 1 // short enough to be typed
 }
 
-// startWire carries frames between both ends of link i.
+// startWire starts the emulator between both ends of link i.
 func (l *Lab) startWire(i int, spec LinkSpec, taps [2]*wire.Tap) (*wire.Link, error) {
 	var options [2]wire.Options
 	for dir, p := range [2]Path{spec.Forward, spec.Back} {
@@ -72,14 +71,14 @@ func (l *Lab) startWire(i int, spec LinkSpec, taps [2]*wire.Tap) (*wire.Link, er
 			taps[1].Close()
 			return nil, err
 		}
-		if trace != nil { // a nil *os.File is an io.Writer that is not nil
+		if trace != nil { // a nil *os.File in an io.Writer is not nil
 			options[dir].Trace = trace
 		}
 	}
 	return wire.Start(taps, options)
 }
 
-// setUp gives both devices of link i what they need and sets them up.
+// setUp configures both devices of link i and sets them up.
 func (l *Lab) setUp(i int, spec LinkSpec, nodes [2]*Node, devs [2]string) error {
 	paths := [2]Path{spec.Forward, spec.Back}
 	for end, n := range nodes {
@@ -89,32 +88,32 @@ func (l *Lab) setUp(i int, spec LinkSpec, nodes [2]*Node, devs [2]string) error 
 		}
 		if spec.NoOffload {
 			if err := n.Do(func() error { return offloadOff(devs[end]) }); err != nil {
-				return fmt.Errorf("turn offload off on %s: %w", devs[end], err)
+				return fmt.Errorf("cannot turn off the offloads of %s: %w", devs[end], err)
 			}
 		}
 		if l.backends[i] != Emulator && !spec.NoOffload && slices.Contains(l.backends, Netem) {
 			if err := n.Do(func() error { return receiveInOrder(devs[end]) }); err != nil {
-				return fmt.Errorf("keep the order behind netem on %s: %w", devs[end], err)
+				return fmt.Errorf("cannot preserve the order of packets behind netem on %s: %w", devs[end], err)
 			}
 		}
 		for _, p := range []netip.Prefix{l.Topology.prefix4(i, end), l.Topology.prefix6(i, end)} {
 			a := &netlink.Addr{IPNet: ipNet(p), Flags: unix.IFA_F_NODAD}
 			if err := n.nl.AddrAdd(link, a); err != nil {
-				return fmt.Errorf("add address %v to %s: %w", p, devs[end], err)
+				return fmt.Errorf("cannot add address %v to %s: %w", p, devs[end], err)
 			}
 		}
 		if err := n.Do(func() error { return l.backends[i].limit(n.nl, link, paths[end], l.seeds[i]+uint64(end)) }); err != nil {
 			return fmt.Errorf("limit %s: %w", devs[end], err)
 		}
 		if err := n.nl.LinkSetUp(link); err != nil {
-			return fmt.Errorf("set %s up: %w", devs[end], err)
+			return fmt.Errorf("cannot set %s up: %w", devs[end], err)
 		}
 	}
 	return nil
 }
 
-// limit makes the kernel do to what link sends what p asks, as far as that is the
-// backend's way. The calling thread must be in h's namespace.
+// limit applies the properties p to what link sends, as far as the kernel implements the backend. The
+// calling thread must be in h's namespace.
 func (b Backend) limit(h *netlink.Handle, link netlink.Link, p Path, seed uint64) error {
 	switch b {
 	case Veth:
@@ -125,7 +124,7 @@ func (b Backend) limit(h *netlink.Handle, link netlink.Link, p Path, seed uint64
 	return nil
 }
 
-// change gives a direction of link i (0 is forward) other properties.
+// change changes the properties of a direction of link i (0 is forward).
 func (l *Lab) change(i, dir int, p Path) error {
 	if w := l.wires[i]; w != nil {
 		w.Change(dir, p.Spec)
@@ -148,8 +147,8 @@ func (l *Lab) change(i, dir int, p Path) error {
 	})
 }
 
-// netem is p as the kernel's netem has it. A queue of bytes or time becomes as
-// many full frames.
+// netem converts p to the options of the kernel's netem. A queue in bytes or time is converted to full
+// frames.
 func (p Path) netem(seed uint64) netemOptions {
 	o := netemOptions{
 		Rate: p.Rate, Delay: p.Delay, Jitter: p.Jitter.Amount, Reorder: p.Jitter.Reorder,
@@ -167,24 +166,24 @@ func (p Path) netem(seed uint64) netemOptions {
 	return o
 }
 
-// makeVeth makes both devices in their namespaces at once, so that none is ever
-// seen, or left, in the host's.
+// makeVeth creates both devices in their namespaces at once, so that none is ever in the host's
+// namespace.
 //
-// The first end's index is set because the kernel would else, in two fresh
-// namespaces, give both ends the same; it then takes the pair for no pair, its
-// carrier for not urgent, and reports it a second later (linkwatch_urgent_event).
+// The index of the first end is set because otherwise, in two new namespaces, the kernel would give
+// both ends the same index. It would then not recognise the pair, treat its carrier as not urgent, and
+// report it a second later (linkwatch_urgent_event).
 func makeVeth(i int, nodes [2]*Node, devs [2]string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.Index = devs[0], mtu, firstIndex+i
 	return nodes[0].nl.LinkAdd(&netlink.Veth{
-		// -1 is the kernel's default. 0 would be taken at its word, and is the limit
-		// of a queue that someone adds to the device without a limit of its own.
+		// -1 is the kernel's default. With 0 the limit of a queue that is added to the device without
+		// its own limit would be 0.
 		LinkAttrs: attrs, PeerName: devs[1], PeerMTU: mtu, PeerTxQLen: -1,
 		PeerNamespace: netlink.NsFd(nodes[1].ns.Fd()),
 	})
 }
 
-// makeTaps makes a TAP in each namespace.
+// makeTaps creates a TAP in each namespace.
 func makeTaps(nodes [2]*Node, devs [2]string) (taps [2]*wire.Tap, err error) {
 	for end, n := range nodes {
 		err = n.Do(func() (err error) { taps[end], err = wire.OpenTap(devs[end]); return err })
@@ -198,9 +197,9 @@ func makeTaps(nodes [2]*Node, devs [2]string) (taps [2]*wire.Tap, err error) {
 	return taps, nil
 }
 
-// introduce tells both ends of link i each other's hardware address, as if they
-// had just asked: the first packets of a measurement do not wait for ARP, which
-// over 100 ms of delay held back forty probes. The entries age like others.
+// introduce adds each end's hardware address to the other's neighbour table, so that the first packets
+// of a measurement do not wait for ARP; with 100 ms of delay that affected forty probes. The entries
+// age like others.
 func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
 	for end := range 2 {
 		here, there := l.nodes[spec.Ends[end]], l.nodes[spec.Ends[1-end]]
@@ -218,14 +217,14 @@ func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
 				IP: p.Addr().AsSlice(), HardwareAddr: peer.Attrs().HardwareAddr,
 			})
 			if err != nil {
-				return fmt.Errorf("tell %s the hardware address of %v: %w", spec.Ends[end], p.Addr(), err)
+				return fmt.Errorf("cannot add the hardware address of %v to the neighbours of %s: %w", p.Addr(), spec.Ends[end], err)
 			}
 		}
 	}
 	return nil
 }
 
-// addRoutes gives n its routes to every network it is not on.
+// addRoutes adds n's routes to every network to which it is not attached.
 func (l *Lab) addRoutes(n *Node) error {
 	t := l.Topology
 	for _, r := range t.routes(n.Name) {
@@ -241,7 +240,7 @@ func (l *Lab) addRoutes(n *Node) error {
 				LinkIndex: link.Attrs().Index, Dst: ipNet(p.dst.Masked()), Gw: net.IP(p.gw.Addr().AsSlice()),
 			})
 			if err != nil {
-				return fmt.Errorf("add route to %v: %w", p.dst.Masked(), err)
+				return fmt.Errorf("cannot add a route to %v: %w", p.dst.Masked(), err)
 			}
 		}
 	}

@@ -11,16 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markPrefix begins the alias of the loopback device in a lab's namespaces; the
-// lab's name follows. It tells them from namespaces of others whose name begins
-// like ours.
+// markPrefix is the prefix of the loopback device's alias in a lab's namespaces; the lab's name
+// follows. It distinguishes them from foreign namespaces whose names have the same prefix.
 const markPrefix = "headgate lab "
 
-// lost are labs without a file of which something is there: namespaces, because
-// somebody emptied /run/headgate, or a file that was cut short, because its writer
-// was killed as it began. All that is known of them is their nodes' names.
+// lost returns labs without a state file: those with namespaces, after /run/headgate was emptied, and
+// those with a temporary file, whose writer was killed while it wrote the first state file. Only the
+// names of their nodes are known.
 func lost() (labs []*state) {
-	// Before the labs' files, so that those of a lab that is being made are there.
+	// Listed before the state files, so that labs that are being created have theirs.
 	paths, _ := filepath.Glob(filepath.Join(netnsDir, namespaceName("*", "*")))
 	short, _ := filepath.Glob(tmpPath("*"))
 	found := map[string]*state{}
@@ -29,7 +28,7 @@ func lost() (labs []*state) {
 			return nil
 		}
 		if _, err := os.Stat(path); err != nil {
-			return nil // it was taken down, or written, meanwhile
+			return nil // it was taken down, or its file written, meanwhile
 		}
 		if found[name] == nil {
 			found[name] = &state{Name: name, Topology: &Topology{Name: name}}
@@ -56,8 +55,8 @@ func lost() (labs []*state) {
 	return labs
 }
 
-// marked is the lab that a namespace says it belongs to; false also for what is
-// gone meanwhile, or that we may not enter.
+// marked returns the lab that a namespace's alias names; false also for a namespace that was removed
+// meanwhile, or that we may not enter.
 func marked(path string) (lab string, ok bool) {
 	ns, err := netns.GetFromPath(path)
 	if err != nil {
@@ -77,7 +76,7 @@ func marked(path string) (lab string, ok bool) {
 	return name, ok && labName.MatchString(name)
 }
 
-// findState is a lab's file, or what can be known without one.
+// findState returns the content of a lab's state file, or what is known without it.
 func findState(name string) (*state, error) {
 	s, err := loadState(name)
 	if !errors.Is(err, os.ErrNotExist) {

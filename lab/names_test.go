@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names that a lab made can be taken away after ip-netns made its first.
+// Names of a lab can be removed after ip-netns created its first.
 func TestNamesBesideIP(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("it needs root")
+		t.Skip("needs root")
 	}
 	failed := make(chan string, 1)
 	go func() {

@@ -11,18 +11,18 @@ import (
 	"headgate.dev/headgate/lab/labtest"
 )
 
-// What netem would take, but not do, is refused before anything is made.
+// Options that netem would accept, but not implement, are rejected before anything is created.
 func TestNetemRefuses(t *testing.T) {
 	for want, o := range map[string]lab.NetemOptions{
-		"a probability of loss of 1.5 is not between 0 and 1":                         {Loss: 1.5},
-		"a probability of loss of NaN is not between 0 and 1":                         {Loss: math.NaN()},
-		"a probability of change to the bad state of -0.1 is not":                     {Bursts: &lab.GilbertElliott{ToBad: -0.1}},
-		"a delay of 11s is not between 0 and 10s":                                     {Delay: 11 * time.Second},
-		"a jitter of 2ms is not between 0 and the delay, 1ms":                         {Delay: time.Millisecond, Jitter: 2 * time.Millisecond},
-		"a jitter of 3s is more than the 2s that netem can draw":                      {Delay: 4 * time.Second, Jitter: 3 * time.Second},
-		"frames change their order by jitter, and there is none":                      {Delay: time.Second, Reorder: true},
-		"a loss of 0.1 and a model of bursts are both given":                          {Loss: 0.1, Bursts: &lab.GilbertElliott{}},
-		"netem marks what it would lose, and there is no loss: give one, or leave ou": {ECN: true},
+		"a probability of loss of 1.5 is not between 0 and 1":                     {Loss: 1.5},
+		"a probability of loss of NaN is not between 0 and 1":                     {Loss: math.NaN()},
+		"a probability of change to the bad state of -0.1 is not":                 {Bursts: &lab.GilbertElliott{ToBad: -0.1}},
+		"a delay of 11s is not between 0 and 10s":                                 {Delay: 11 * time.Second},
+		"a jitter of 2ms is not between 0 and the delay, 1ms":                     {Delay: time.Millisecond, Jitter: 2 * time.Millisecond},
+		"a jitter of 3s exceeds netem's maximum of 2s":                            {Delay: 4 * time.Second, Jitter: 3 * time.Second},
+		"reordering needs jitter":                                                 {Delay: time.Second, Reorder: true},
+		"a loss of 0.1 and a model of bursts exclude each other":                  {Loss: 0.1, Bursts: &lab.GilbertElliott{}},
+		"ECN needs a loss, because netem marks instead of losing: set a loss, or": {ECN: true},
 	} {
 		if err := lab.AddNetem(nil, o); !errors.Is(err, lab.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
@@ -30,7 +30,7 @@ func TestNetemRefuses(t *testing.T) {
 	}
 }
 
-// Whether there is netem is known without a change, and what is known is true.
+// The check for netem changes nothing, and its result is correct:
 //
 //	client ── router ── server
 func TestKernelHasNetem(t *testing.T) {
@@ -52,7 +52,7 @@ func TestKernelHasNetem(t *testing.T) {
 	switch {
 	case has && err != nil:
 		t.Error(err)
-	case !has && (err == nil || err.Error() != "add netem: this kernel has none (CONFIG_NET_SCH_NETEM)"):
-		t.Errorf("on a kernel that is said to have no netem: %v", err)
+	case !has && (err == nil || err.Error() != "cannot add netem: this kernel has none (CONFIG_NET_SCH_NETEM)"):
+		t.Errorf("on a kernel that was detected to have no netem: %v", err)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// What only a kernel with netem can show (make test-vm), on an emulated processor:
-// bounds of time are wide, those of counts are not.
+// Tests that need a kernel with netem (make test-vm), on an emulated processor: limits of times are
+// wide, those of counts are not.
 
 // netemRig is
 //
@@ -51,7 +51,7 @@ func netem(t testing.TB, l *lab.Lab, from, to string, o lab.NetemOptions, do fun
 	}
 }
 
-// counts are those of what the client has sent.
+// counts returns the counters of the frames that the client has sent.
 func counts(t testing.TB, l *lab.Lab) lab.NetemCounts {
 	t.Helper()
 	h, link, err := l.Node("client").Link("router")
@@ -65,7 +65,7 @@ func counts(t testing.TB, l *lab.Lab) lab.NetemCounts {
 	return c
 }
 
-// A packet that has arrived.
+// arrival is a datagram that arrived.
 type arrival struct {
 	number int
 	ce     bool // congestion experienced
@@ -82,11 +82,11 @@ type sending struct {
 
 const ecnMask, ect0, ce = 3, 2, 3
 
-// payload of each: a frame of 142 bytes.
+// Payload of each datagram: a frame of 142 bytes.
 const payload = 100
 
-// send sends them, and gives what arrives until nothing has for a second, in order
-// of arrival.
+// send sends the datagrams, and returns what arrives, in order of arrival, until nothing has arrived
+// for a second.
 func (s sending) send(t testing.TB, l *lab.Lab) []arrival {
 	t.Helper()
 	address, err := l.Node("server").Addr(false)
@@ -158,12 +158,12 @@ func (s sending) send(t testing.TB, l *lab.Lab) []arrival {
 			if s.segment {
 				batch = append(batch, datagram...)
 			} else if err := unix.Sendto(out, datagram, 0, to); err != nil {
-				t.Fatalf("send datagram %d: %v", next, err)
+				t.Fatalf("cannot send datagram %d: %v", next, err)
 			}
 		}
 		if s.segment {
 			if err := unix.Sendto(out, batch, 0, to); err != nil {
-				t.Fatalf("send a super-packet: %v", err)
+				t.Fatalf("cannot send a super-packet: %v", err)
 			}
 		}
 		time.Sleep(s.every)
@@ -172,7 +172,7 @@ func (s sending) send(t testing.TB, l *lab.Lab) []arrival {
 	return <-arrived
 }
 
-// lostRuns are the lengths of the runs of datagrams that are missing.
+// lostRuns returns the lengths of the runs of missing datagrams.
 func (s sending) lostRuns(arrived []arrival) (runs []int) {
 	here := make([]bool, s.count)
 	for _, a := range arrived {
@@ -190,7 +190,7 @@ func (s sending) lostRuns(arrived []arrival) (runs []int) {
 	return runs
 }
 
-// overtaken are those that arrived after a later one.
+// overtaken returns the datagrams that arrived after a later one.
 func overtaken(arrived []arrival) (n int) {
 	highest := -1
 	for _, a := range arrived {
@@ -209,9 +209,9 @@ func sum(list []int) (n int) {
 	return n
 }
 
-// within checks a count against a mean and four times its standard deviation, which
-// one run in 16,000 misses: with some such checks in each run that is one in a
-// thousand (688 of 8,000 were once lost of 800), so that they are tried again.
+// within checks a count against a mean and four times its standard deviation, which one run in 16,000
+// exceeds. With some such checks in each run that is one in a thousand (once 688 of 8,000 were lost
+// instead of 800), so that they are repeated.
 func within(t testing.TB, what string, got int, mean, sigma float64) {
 	t.Helper()
 	t.Logf("%s: %d, expected %.0f +- %.0f", what, got, mean, 4*sigma)
@@ -220,7 +220,7 @@ func within(t testing.TB, what string, got int, mean, sigma float64) {
 	}
 }
 
-// probe is a second of round trips, 10 ms apart.
+// probe measures a second of round trips, 10 ms apart.
 func probe(t testing.TB, l *lab.Lab) *traffic.ProbeResult {
 	t.Helper()
 	p, err := traffic.StartProbe(t.Context(), l.Host, traffic.Probe{Name: "p", From: "client", To: "server", Every: 10 * time.Millisecond})
@@ -235,16 +235,16 @@ func probe(t testing.TB, l *lab.Lab) *traffic.ProbeResult {
 	return r
 }
 
-// The kernel of the virtual machine has it.
+// The kernel of the virtual machine has netem.
 func TestNetemIsThere(t *testing.T) {
 	labtest.NeedRoot(t)
 	if !lab.KernelHasNetem() {
-		t.Error("this kernel is said to have no netem")
+		t.Error("netem was not detected on this kernel")
 	}
 }
 
-// Each way has its own delay, which can be changed while it is in use. The median
-// is within 5 ms: an emulated processor takes some ms of its own.
+// Each direction has its own delay, which can be changed while it is in use. The median is within 5
+// ms: an emulated processor adds some ms.
 func TestNetemDelay(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		there, back := 20*time.Millisecond, 50*time.Millisecond
@@ -263,7 +263,7 @@ func TestNetemDelay(t *testing.T) {
 				}
 			}
 			if r.Lost > 0 || r.Sent < 20 {
-				t.Errorf("%d of %d probes are lost", r.Lost, r.Sent)
+				t.Errorf("%d of %d probes were lost", r.Lost, r.Sent)
 			}
 			there = 80 * time.Millisecond
 			netem(t, l, "client", "router", lab.NetemOptions{Delay: there}, lab.ChangeNetem)
@@ -271,7 +271,7 @@ func TestNetemDelay(t *testing.T) {
 	})
 }
 
-// Segments are lost one by one, also those of super-packets, and counted.
+// Segments are lost independently, also those of super-packets, and counted.
 func TestNetemLoss(t *testing.T) {
 	for _, c := range []struct {
 		loss    float64
@@ -292,18 +292,18 @@ func testNetemLoss(t *labtest.Check, loss float64, segment bool) {
 	n := float64(s.count)
 	lost := sum(runs)
 	within(t, "lost", lost, n*loss, math.Sqrt(n*loss*(1-loss)))
-	// A run begins where one is lost and the one before is not.
+	// A run begins at a lost datagram after one that was not lost.
 	within(t, "runs", len(runs), n*loss*(1-loss), math.Sqrt(n*loss*(1-loss)))
 	after := counts(t, l)
 	if got := int(after.Lost - before.Lost); got < lost || got > lost+2 || after.Full > 0 {
-		t.Errorf("%d are lost, the counts are %+v, and were %+v", lost, after, before)
+		t.Errorf("%d were lost; counters after %+v, before %+v", lost, after, before)
 	}
 	if got := int(after.Frames - before.Frames); got < s.count-lost || got > s.count-lost+20 {
 		t.Errorf("%d frames have left, of %d that arrived", got, s.count-lost)
 	}
 }
 
-// Gilbert and Elliott's losses come in bursts, and a change takes them away.
+// The losses of Gilbert and Elliott come in bursts, and a change removes them.
 func TestNetemBursts(t *testing.T) { labtest.Try(t, testNetemBursts) }
 
 func testNetemBursts(t *labtest.Check) {
@@ -312,13 +312,13 @@ func testNetemBursts(t *labtest.Check) {
 	s := sending{count: 12000, batch: 40, every: 10 * time.Millisecond}
 	runs := s.lostRuns(s.send(t, l))
 	n, bad := float64(s.count), g.ToBad/(g.ToBad+g.ToGood)
-	// States that follow each other are alike by 1 - ToBad - ToGood.
+	// Consecutive states correlate by 1 - ToBad - ToGood.
 	alike := 1 - g.ToBad - g.ToGood
 	within(t, "lost", sum(runs), n*bad, math.Sqrt(n*bad*(1-bad)*(1+alike)/(1-alike)))
 	if len(runs) == 0 {
-		t.Fatal("nothing is lost")
+		t.Fatal("nothing was lost")
 	}
-	// The length is geometric.
+	// The length of bursts is geometric.
 	mean, count := float64(sum(runs))/float64(len(runs)), float64(len(runs))
 	want, sigma := 1/g.ToGood, math.Sqrt(1-g.ToGood)/g.ToGood/math.Sqrt(count)
 	t.Logf("%d bursts, the longest of %d, on average %.2f; expected %.2f +- %.2f", len(runs), slices.Max(runs), mean, want, 4*sigma)
@@ -328,12 +328,11 @@ func testNetemBursts(t *labtest.Check) {
 	netem(t, l, "client", "router", lab.NetemOptions{}, lab.ChangeNetem)
 	s.count = 2000
 	if runs := s.lostRuns(s.send(t, l)); len(runs) > 0 {
-		t.Errorf("after a change to no loss %d are lost", sum(runs))
+		t.Errorf("after a change to no loss %d were lost", sum(runs))
 	}
 }
 
-// Frames change their order only if that is asked, with a rate or without; jitter
-// is seen either way.
+// Frames are reordered only with Reorder, with a rate or without; there is jitter in both cases.
 func TestNetemReordering(t *testing.T) {
 	for _, rate := range []unit.Rate{0, 10 * unit.Mbit} {
 		for _, reorder := range []bool{false, true} {
@@ -348,13 +347,13 @@ func TestNetemReordering(t *testing.T) {
 					if len(arrived) != s.count {
 						t.Errorf("%d of %d arrive", len(arrived), s.count)
 					}
-					// In order is not quite: a veth may hand frames to another processor than the
-					// ones before, and 27 of 1,000 were seen to overtake with GRO on as well.
+					// In-order delivery is not exact: a veth may pass frames to another processor than
+					// those before, and 27 of 1,000 were overtaken even with GRO on.
 					if !reorder && n > s.count/20 || reorder && n < s.count/5 {
-						t.Errorf("%d of %d frames are overtaken", n, len(arrived))
+						t.Errorf("%d of %d frames were overtaken", n, len(arrived))
 					}
-					// Evenly between 10 and 50 ms: 100 probes miss the outer quarters once in
-					// 10^12; kept in order they leave late rather than early.
+					// The delays are uniform between 10 and 50 ms: 100 probes miss the outer quarters
+					// once in 10^12. With in-order delivery they are late rather than early.
 					if r.There.MinUs < 10_000 || r.There.MinUs > 20_000 || r.There.MaxUs < 40_000 {
 						t.Errorf("with a jitter of 20ms delays go from %.1f to %.1f ms", r.There.MinUs/1e3, r.There.MaxUs/1e3)
 					}
@@ -364,8 +363,8 @@ func TestNetemReordering(t *testing.T) {
 	}
 }
 
-// A rate is kept, and its queue holds as many segments as it is given, whatever the
-// delay before it holds.
+// A rate is enforced, and its queue holds the configured number of segments, whatever the delay before
+// it holds.
 func TestNetemRate(t *testing.T) {
 	const rate, queue = 2 * unit.Mbit, 30
 	o := lab.NetemOptions{Rate: rate, Queue: queue, Delay: 300 * time.Millisecond}
@@ -383,27 +382,26 @@ func TestNetemRate(t *testing.T) {
 		if math.Abs(got/float64(rate)-1) > 0.1 {
 			t.Errorf("%v carries %.3f Mbit/s", rate, got/1e6)
 		}
-		// The last 300 ms of 4 Mbit/s are still on their way, of which half are dropped.
+		// The last 300 ms of 4 Mbit/s are still in flight; half of them will be dropped.
 		if lost := r.Flow("f").Total.LostDatagrams; c.Full < lost || c.Full > lost+150 || lost < 300 || c.Lost > 0 {
-			t.Errorf("twice the rate is offered, and the counts are %+v", c)
+			t.Errorf("twice the rate was offered; counters %+v", c)
 		}
 	})
-	// Of 200 at once, of 11 ms each, some leave while the others come.
+	// Of 200 at once, of 11 ms each, some leave while others arrive.
 	labtest.Try(t, func(t *labtest.Check) {
 		o := lab.NetemOptions{Rate: 100 * unit.Kbit, Queue: queue, Delay: 300 * time.Millisecond}
 		l := netemRig(t, o, lab.NetemOptions{})
 		s := sending{count: 200, batch: 200, segment: false}
 		arrived := s.send(t, l)
 		t.Logf("a queue of %d takes %d of %d", queue, len(arrived), s.count)
-		// One or two of the kernel's own may be in it.
+		// One or two frames of the kernel's own may be in it.
 		if len(arrived) < queue-2 || len(arrived) > queue+5 {
-			t.Errorf("a queue of %d takes %d of %d that come at once", queue, len(arrived), s.count)
+			t.Errorf("a queue of %d takes %d of %d that arrive at once", queue, len(arrived), s.count)
 		}
 	})
 }
 
-// With ECN packets are marked where they would have been lost, and those that
-// cannot be marked are lost.
+// With ECN packets are marked instead of lost, and those that cannot be marked are lost.
 func TestNetemECN(t *testing.T) { labtest.Try(t, testNetemECN) }
 
 func testNetemECN(t *labtest.Check) {
@@ -426,14 +424,14 @@ func testNetemECN(t *labtest.Check) {
 		n := float64(s.count)
 		within(t, fmt.Sprintf("hit with TOS %d", tos), hit, n*o.Loss, math.Sqrt(n*o.Loss*(1-o.Loss)))
 		if other > 0 {
-			t.Errorf("with TOS %d: %d are lost, %d marked", tos, lost, marked)
+			t.Errorf("with TOS %d: %d were lost, %d marked", tos, lost, marked)
 		}
 	}
 }
 
-// From Linux 6.6 two links with one seed lose the same; before, the seed is passed
-// over. A packet of the kernel's own between ours shifts what is drawn: half in
-// common will do, where a tenth would be chance.
+// From Linux 6.6 on, two links with one seed lose the same packets; older kernels ignore the seed. A
+// packet of the kernel's own between ours shifts the sequence: half in common is enough, a tenth would
+// be chance.
 func TestNetemSeed(t *testing.T) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -469,7 +467,7 @@ func TestNetemSeed(t *testing.T) {
 	})
 }
 
-// tc reads back what was asked.
+// tc reads back the requested options.
 func TestNetemReadBack(t *testing.T) {
 	l := netemRig(t, lab.NetemOptions{
 		Rate: 40 * unit.Gbit, Queue: 77, Delay: 12345 * time.Microsecond, Jitter: 5 * time.Millisecond, Reorder: true, ECN: true,

@@ -13,25 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netnsDir is where iproute2 looks for namespaces by name (ip-netns(8)).
+// netnsDir is where iproute2 looks for named namespaces (ip-netns(8)).
 const netnsDir = "/run/netns"
 
 // home is the namespace of this process.
 var home = sync.OnceValues(netns.Get)
 
-// within is the namespace that a thread is in, of those that are not at home, by the
-// thread's id.
+// within is the namespace of each thread that is not in home, by the thread's id.
 var within = struct {
 	sync.Mutex
 	at map[int]int
 }{at: map[int]int{}}
 
-// move changes the namespace of this thread, and says which it was in. Asking the kernel for
-// that, by an open below /proc, took seconds on a machine full of real-time threads.
+// move changes the namespace of this thread, and returns the former one. Reading that from the kernel,
+// by an open below /proc, took seconds on a machine full of real-time threads.
 func move(to int) (from int, err error) {
 	at, err := home()
 	if err != nil {
-		return 0, fmt.Errorf("open this process's network namespace: %w", err)
+		return 0, fmt.Errorf("cannot open this process's network namespace: %w", err)
 	}
 	within.Lock()
 	defer within.Unlock()
@@ -49,15 +48,14 @@ func move(to int) (from int, err error) {
 	return from, nil
 }
 
-// inNamespace runs fn on this goroutine, its thread moved into the namespace ns
-// and locked. If the thread cannot be moved back it stays locked, and ends with
-// the goroutine.
+// inNamespace runs fn on this goroutine with its thread locked and moved into the namespace ns. If the
+// thread cannot be moved back it stays locked, and ends with the goroutine.
 func inNamespace(ns int, fn func() error) error {
 	runtime.LockOSThread()
 	from, err := move(ns)
 	if err != nil {
 		runtime.UnlockOSThread()
-		return permitted(fmt.Errorf("enter network namespace: %w", err))
+		return permitted(fmt.Errorf("cannot enter a network namespace: %w", err))
 	}
 	defer func() {
 		if _, err := move(from); err == nil {
@@ -67,8 +65,8 @@ func inNamespace(ns int, fn func() error) error {
 	return fn()
 }
 
-// newNamespace makes a namespace, names it by a bind mount as ip-netns does, and
-// returns an open file of it. The thread's own namespace is kept.
+// newNamespace creates a namespace, names it by a bind mount as ip-netns does, and returns an open
+// file of it. The thread's own namespace is unchanged.
 func newNamespace(name string) (*os.File, error) {
 	if err := shareNames(); err != nil {
 		return nil, permitted(err)
@@ -76,7 +74,7 @@ func newNamespace(name string) (*os.File, error) {
 	path := filepath.Join(netnsDir, name)
 	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o444)
 	if err != nil {
-		return nil, permitted(fmt.Errorf("name a network namespace: %w", err))
+		return nil, permitted(fmt.Errorf("cannot name a network namespace: %w", err))
 	}
 	f.Close()
 	if err := bindNew(path); err != nil {
@@ -86,9 +84,9 @@ func newNamespace(name string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// shareNames makes the folder of names a shared mount, as ip-netns(8) does before it makes its
-// first: if that came later, its mount would cover the names that are there, and nobody could take
-// them away.
+// shareNames makes the directory of names a shared mount, as ip-netns(8) does before it creates its
+// first name. If ip-netns did so later, its mount would hide the existing names, and they could not be
+// removed.
 func shareNames() error {
 	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
 		return err
@@ -98,12 +96,12 @@ func shareNames() error {
 		return err
 	}
 	defer dir.Close()
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil { // ip-netns takes it, too
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil { // ip-netns takes this lock as well
 		return &os.PathError{Op: "lock", Path: netnsDir, Err: err}
 	}
 	share := func() error { return unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "") }
 	err = share()
-	if errors.Is(err, unix.EINVAL) { // it is no mount yet
+	if errors.Is(err, unix.EINVAL) { // it is not yet a mount
 		if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
 			err = share()
 		}
@@ -124,7 +122,7 @@ func bindNew(path string) error {
 	defer home.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
-		return fmt.Errorf("make a network namespace: %w", err)
+		return fmt.Errorf("cannot create a network namespace: %w", err)
 	}
 	defer func() {
 		if err := unix.Setns(int(home), unix.CLONE_NEWNET); err == nil {
@@ -133,16 +131,16 @@ func bindNew(path string) error {
 	}()
 	self := fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())
 	if err := unix.Mount(self, path, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind network namespace to %s: %w", path, err)
+		return fmt.Errorf("cannot bind a network namespace to %s: %w", path, err)
 	}
 	return nil
 }
 
-// dropName takes a namespace's name away; the kernel removes the namespace when
-// nothing uses it any more. A name that is not there is no error.
+// dropName removes the name of a namespace; the kernel removes the namespace when nothing uses it. A
+// missing name is not an error.
 func dropName(name string) error {
 	path := filepath.Join(netnsDir, name)
-	// EINVAL: a file that was made but not yet mounted upon.
+	// EINVAL: the file exists, but nothing is mounted on it.
 	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return permitted(fmt.Errorf("unmount %s: %w", path, err))
 	}
@@ -157,7 +155,7 @@ func sysctlPath(key string) string { return "/proc/sys/" + strings.ReplaceAll(ke
 // writeSysctl sets key ("net.ipv4.tcp_ecn") in the calling thread's namespace.
 func writeSysctl(key, value string) error {
 	if err := os.WriteFile(sysctlPath(key), []byte(value), 0o644); err != nil {
-		return fmt.Errorf("set %s to %q: %w", key, value, err)
+		return fmt.Errorf("cannot set %s to %q: %w", key, value, err)
 	}
 	return nil
 }

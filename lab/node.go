@@ -28,9 +28,9 @@ type Node struct {
 	nl  *netlink.Handle
 }
 
-// baseSysctl make a namespace quiet and quick: addresses are usable at once, no
-// router is looked for, and no TCP connection learns from an earlier one (a
-// cached ssthresh makes the second run of a test differ from the first).
+// baseSysctl makes a namespace quiet and fast: addresses are usable at once, there is no router
+// solicitation, and no TCP connection learns from an earlier one (a cached ssthresh makes the second
+// run of a test differ from the first).
 var baseSysctl = [][2]string{
 	{"net.ipv6.conf.all.accept_dad", "0"},
 	{"net.ipv6.conf.default.accept_dad", "0"},
@@ -46,7 +46,7 @@ var routerSysctl = [][2]string{
 	{"net.ipv4.ip_forward", "1"},
 	{"net.ipv6.conf.all.forwarding", "1"},
 	{"net.ipv6.conf.default.forwarding", "1"},
-	// A redirect would take the router out of the path.
+	// A redirect would remove the router from the path.
 	{"net.ipv4.conf.all.send_redirects", "0"},
 	{"net.ipv4.conf.default.send_redirects", "0"},
 }
@@ -62,9 +62,9 @@ func (l *Lab) makeNode(spec NodeSpec) error {
 		return err
 	}
 	l.nodes[spec.Name] = n
-	// Before the kernel has a reason to choose an id itself.
+	// Set before the kernel chooses an id itself.
 	if _, err := identify(int(n.ns.Fd())); err != nil {
-		return permitted(fmt.Errorf("give the namespace an id: %w", err))
+		return permitted(fmt.Errorf("cannot give the namespace an id: %w", err))
 	}
 	return n.Do(func() error {
 		lo, err := netlink.LinkByName("lo")
@@ -92,7 +92,7 @@ func (l *Lab) makeNode(spec NodeSpec) error {
 	})
 }
 
-// openNode opens a namespace that exists.
+// openNode opens an existing namespace.
 func openNode(l *Lab, spec NodeSpec) (*Node, error) {
 	f, err := os.Open(filepath.Join(netnsDir, namespaceName(l.Topology.Name, spec.Name)))
 	if err != nil {
@@ -114,16 +114,16 @@ func (n *Node) close() {
 	}
 }
 
-// Namespace is the name of the node's namespace under /run/netns.
+// Namespace returns the name of the node's namespace under /run/netns.
 func (n *Node) Namespace() string { return namespaceName(n.lab.Topology.Name, n.Name) }
 
-// Do runs fn on a thread inside the node's namespace and returns its error.
-// Sockets and netlink handles that fn itself makes belong to the node for good;
-// what fn leaves to other goroutines happens outside (net.Dial may do so: use a
-// net.Dialer without happy eyeballs, or plain sockets).
+// Do runs fn on a thread in the node's namespace and returns its error. Sockets and netlink handles
+// that fn itself creates belong to the node permanently. What fn delegates to other goroutines runs
+// outside of the namespace (net.Dial may do so: use a net.Dialer without happy eyeballs, or plain
+// sockets).
 func (n *Node) Do(fn func() error) error { return inNamespace(int(n.ns.Fd()), fn) }
 
-// Addr is the address of the node's first link, IPv4 or IPv6.
+// Addr returns the address of the node's first link, IPv4 or IPv6.
 func (n *Node) Addr(ipv6 bool) (netip.Addr, error) {
 	for i, l := range n.lab.Topology.Links {
 		for end := range 2 {
@@ -136,10 +136,10 @@ func (n *Node) Addr(ipv6 bool) (netip.Addr, error) {
 			return n.lab.Topology.prefix4(i, end).Addr(), nil
 		}
 	}
-	return netip.Addr{}, configErrorf("node %q has no link and so no address", n.Name)
+	return netip.Addr{}, configErrorf("node %q has no link and therefore no address", n.Name)
 }
 
-// Device is the name of the node's device on its first link towards peer.
+// Device returns the name of the node's device on its first link towards peer.
 func (n *Node) Device(peer string) (string, error) {
 	for i, l := range n.lab.Topology.Links {
 		for end := range 2 {
@@ -148,24 +148,24 @@ func (n *Node) Device(peer string) (string, error) {
 			}
 		}
 	}
-	return "", configErrorf("there is no link between %q and %q", n.Name, peer)
+	return "", configErrorf("no link between %q and %q", n.Name, peer)
 }
 
-// Cmd is a command that starts inside a node. It is written down while it runs,
-// so that Down finds it after its starter was killed.
+// Cmd is a command that starts in a node. It is recorded while it runs, so that Down finds it after
+// its parent was killed.
 type Cmd struct {
 	*exec.Cmd
 	node *Node
 }
 
-// Command is exec.CommandContext whose process starts in the node's namespace:
-// in the same mount namespace, as a direct child.
+// Command is exec.CommandContext for a process in the node's namespace. The process is a direct child
+// in the same mount namespace.
 func (n *Node) Command(ctx context.Context, name string, args ...string) *Cmd {
 	return &Cmd{exec.CommandContext(ctx, name, args...), n}
 }
 
-// Start is exec.Cmd.Start inside the node. The child is forked on the thread that
-// calls, and a child's namespace is its parent thread's.
+// Start is exec.Cmd.Start in the node. The child is forked on the calling thread, and inherits the
+// network namespace of that thread.
 func (c *Cmd) Start() error {
 	if err := c.node.Do(c.Cmd.Start); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (c *Cmd) Wait() error {
 	return err
 }
 
-// Run is exec.Cmd.Run inside the node.
+// Run is exec.Cmd.Run in the node.
 func (c *Cmd) Run() error {
 	if err := c.Start(); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (c *Cmd) Run() error {
 	return c.Wait()
 }
 
-// Output is exec.Cmd.Output inside the node.
+// Output is exec.Cmd.Output in the node.
 func (c *Cmd) Output() ([]byte, error) {
 	var out, errs bytes.Buffer
 	c.Stdout = &out
@@ -209,7 +209,7 @@ func (c *Cmd) Output() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// CombinedOutput is exec.Cmd.CombinedOutput inside the node.
+// CombinedOutput is exec.Cmd.CombinedOutput in the node.
 func (c *Cmd) CombinedOutput() ([]byte, error) {
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
@@ -217,7 +217,7 @@ func (c *Cmd) CombinedOutput() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// record changes the lab's file, if this process made the lab.
+// record changes the lab's state file, if this process created the lab.
 func (l *Lab) record(change func(*state)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,8 +228,8 @@ func (l *Lab) record(change func(*state)) error {
 	return l.state.save()
 }
 
-// waitUsable returns when every device has its carrier and no address is
-// tentative. Links come up within a few ms; 10 s is for a very busy machine.
+// waitUsable waits until every device has its carrier and no address is tentative. Links come up
+// within a few ms; the limit of 10 s is for a very busy machine.
 func (n *Node) waitUsable(ctx context.Context) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {

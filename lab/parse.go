@@ -26,9 +26,8 @@ func Load(path string) (*Topology, error) {
 	return Parse(path, b)
 }
 
-// Parse reads a topology from YAML (docs in the example of "headgate lab check
-// --help") and validates it. The error, an ErrConfig, has a line for every
-// mistake: file:line: key: what is wrong and what to write.
+// Parse reads a topology from YAML (see the example of "headgate lab check --help") and validates it.
+// The error, an ErrConfig, has a line for each problem: file:line: key: problem: remedy.
 func Parse(file string, text []byte) (*Topology, error) {
 	d := &document{file: file, lines: map[string]int{}}
 	t := &Topology{}
@@ -48,7 +47,7 @@ func Parse(file string, text []byte) (*Topology, error) {
 
 func (d *document) topology(t *Topology, root ast.Node) {
 	var kind string
-	var timeline ast.Node // read last: it speaks of links
+	var timeline ast.Node // read last: it refers to links
 	d.mapping("", root, fields{
 		"kind": scalar(d, &kind, word),
 		"name": scalar(d, &t.Name, word),
@@ -56,7 +55,7 @@ func (d *document) topology(t *Topology, root ast.Node) {
 			errs := len(d.errs)
 			scalar(d, &t.Duration, duration)(key, n)
 			if t.Duration <= 0 && len(d.errs) == errs {
-				d.fail(0, key, "a run of no time shows nothing: write for example 10s, or leave it out")
+				d.fail(0, key, "the duration is 0: write for example 10s, or leave it out")
 			}
 		},
 		"seed": scalar(d, &t.Seed, seed),
@@ -78,12 +77,12 @@ func (d *document) topology(t *Topology, root ast.Node) {
 		d.timeline(t, "timeline", timeline)
 	}
 	if kind != "Lab" && len(d.errs) == 0 {
-		d.fail(0, "kind", "this is no lab: write \"kind: Lab\"")
+		d.fail(0, "kind", "not a lab: write \"kind: Lab\"")
 	}
 }
 
 func (d *document) node(key string, n ast.Node) (s NodeSpec) {
-	// A host needs no more than its name.
+	// A host needs only a name.
 	if name, ok := text(n); ok {
 		return NodeSpec{Name: name}
 	}
@@ -91,7 +90,7 @@ func (d *document) node(key string, n ast.Node) (s NodeSpec) {
 		"name":   scalar(d, &s.Name, word),
 		"router": scalar(d, &s.Router, yesNo),
 		"switch": func(key string, n ast.Node) {
-			d.fail(0, key, "switches come with the fabric: write router: true, or leave the node out")
+			d.fail(0, key, "switches are not supported: write router: true, or leave the node out")
 		},
 		"sysctl": func(key string, n ast.Node) {
 			s.Sysctl = map[string]string{}
@@ -120,7 +119,7 @@ func yesNo(s string) (bool, error) {
 func duration(s string) (time.Duration, error) {
 	t, err := time.ParseDuration(s)
 	if err != nil || t < 0 {
-		return 0, fmt.Errorf("%q is not a length of time: write for example 10ms or 1.5s", s)
+		return 0, fmt.Errorf("%q is not a duration: write for example 10ms or 1.5s", s)
 	}
 	return t, nil
 }
@@ -135,8 +134,8 @@ func number[T uint8 | uint16 | uint32](most uint64) func(string) (T, error) {
 	}
 }
 
-// seed reads the start of a series of draws; 0 means another one each time, and
-// is written by leaving it out.
+// seed reads the seed of a random number generator. 0 would be a new one for each run, which is
+// configured by leaving the key out.
 func seed(s string) (uint64, error) {
 	v, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || v == 0 {

@@ -64,12 +64,12 @@ func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {
 		},
 	})
 	if f.Schedule == nil && f.OnOff == nil && f.Poisson == nil && f.Requests == nil && f.Transfer == nil {
-		d.fail(0, key+".rate", "the flow offers nothing: write rate: 10Mbit or {0s: 10Mbit, 5s: unlimited}, or on_off, poisson, requests or transfer")
+		d.fail(0, key+".rate", "the flow has no load: write rate: 10Mbit or {0s: 10Mbit, 5s: unlimited}, or on_off, poisson, requests or transfer")
 	}
 	return f
 }
 
-// requests are of users (a closed loop) or at a rate (an open loop).
+// requests come from users (a closed loop) or at a rate (an open loop).
 func (d *document) requests(key string, n ast.Node) *traffic.Requests {
 	r := &traffic.Requests{}
 	d.mapping(key, n, fields{
@@ -85,8 +85,7 @@ func (d *document) requests(key string, n ast.Node) *traffic.Requests {
 	return r
 }
 
-// distribution reads one value, which is always drawn, or a kind and its
-// parameters.
+// distribution reads one value, which is constant, or a kind and its parameters.
 func distribution[T unit.Bytes | time.Duration](d *document, to *traffic.Distribution[T], parse func(string) (T, error)) func(string, ast.Node) {
 	return func(key string, n ast.Node) {
 		always := func(key string, n ast.Node) {
@@ -131,8 +130,7 @@ func offeredRate(s string) (unit.Rate, error) {
 	return unit.ParseRate(s)
 }
 
-// countFrom1 reads a number of things of which there is one at least: what 0 would
-// mean is written by leaving the key out.
+// countFrom1 reads a number of at least 1; the meaning of 0 is configured by leaving the key out.
 func countFrom1(s string) (int, error) {
 	v, err := strconv.Atoi(s)
 	if err != nil || v < 1 {
@@ -146,7 +144,7 @@ func perSecond(s string) (float64, error) {
 	digits, ok := strings.CutSuffix(s, "/s")
 	v, err := strconv.ParseFloat(digits, 64)
 	if !ok || err != nil || !(v > 0 && v < 1e9) {
-		return 0, fmt.Errorf("%q is not a number of requests per second: write for example 50/s", s)
+		return 0, fmt.Errorf("%q is not a request rate: write for example 50/s", s)
 	}
 	return v, nil
 }

@@ -38,11 +38,11 @@ func (d *document) link(key string, n ast.Node) (l LinkSpec) {
 	known["back"] = func(_ string, n ast.Node) { back = n }
 	d.mapping(key, n, known)
 	if len(ends) != 2 {
-		d.fail(0, key+".ends", "a link has two ends: write for example [client, router]")
+		d.fail(0, key+".ends", "a link needs two ends: write for example [client, router]")
 	} else {
 		l.Ends = [2]string(ends)
 	}
-	// A direction's own values win over those of both.
+	// A direction's own values override those of both.
 	l.Forward, l.Back, l.NoOffload = both, both, !offload
 	if forward != nil {
 		d.mapping(key+".forward", forward, d.path(&l.Forward))
@@ -53,8 +53,8 @@ func (d *document) link(key string, n ast.Node) (l LinkSpec) {
 	return l
 }
 
-// path are the keys of one direction. What is read replaces what p had under that
-// key; nothing that p points to is changed, because others may point to it.
+// path returns the keys of one direction. A value that is read replaces p's value of that key; values
+// that p points to are not changed, because they may be shared.
 func (d *document) path(p *Path) fields {
 	return fields{
 		"rate": scalar(d, &p.Rate, func(s string) (unit.Rate, error) {
@@ -63,7 +63,7 @@ func (d *document) path(p *Path) fields {
 			}
 			r, err := unit.ParseRate(s)
 			if err == nil && r == 0 {
-				err = fmt.Errorf("a rate of 0 lets nothing through: leave it out for an unlimited link")
+				err = fmt.Errorf("a rate of 0 would block all traffic: leave it out for an unlimited link")
 			}
 			return r, err
 		}),
@@ -136,8 +136,7 @@ func (d *document) path(p *Path) fields {
 	}
 }
 
-// orNone reads a part that a direction may have, or the word none, which takes it
-// away in the timeline.
+// orNone reads a part that a direction may have, or the word none, which removes it in the timeline.
 func orNone[T any](to **T, read func(string, ast.Node)) func(string, ast.Node) {
 	return func(key string, n ast.Node) {
 		if s, ok := text(n); ok && s == "none" {
@@ -148,7 +147,7 @@ func orNone[T any](to **T, read func(string, ast.Node)) func(string, ast.Node) {
 	}
 }
 
-// shortOr reads one value by short, or a mapping.
+// shortOr reads one value with short, or a mapping.
 func (d *document) shortOr(key string, n ast.Node, short func(string, ast.Node), known fields) {
 	if _, ok := text(n); ok {
 		short(key, n)
@@ -197,8 +196,7 @@ func (d *document) cross(key string, n ast.Node) (c link.Cross) {
 	return c
 }
 
-// amount reads a length of a queue: a size ("64KiB"), a time ("20ms") or a count
-// ("100 segments").
+// amount reads a queue length: a size ("64KiB"), a time ("20ms") or a count ("100 segments").
 func amount(s string) (link.Amount, error) {
 	if digits, ok := strings.CutSuffix(s, "segments"); ok {
 		if n, err := strconv.Atoi(strings.TrimSpace(digits)); err == nil && n > 0 {
@@ -211,11 +209,11 @@ func amount(s string) (link.Amount, error) {
 	if b, err := unit.ParseBytes(s); err == nil && b > 0 {
 		return link.Amount{Bytes: b}, nil
 	}
-	return link.Amount{}, fmt.Errorf("%q is not a length of a queue: write a size, a time or a count, for example 64KiB, 20ms or 100 segments", s)
+	return link.Amount{}, fmt.Errorf("%q is not a queue length: write a size, a time or a count, for example 64KiB, 20ms or 100 segments", s)
 }
 
-// percentage reads "0.1%" as 0.001. It is a chance, and may be smaller than a
-// unit.Share can tell.
+// percentage reads "0.1%" as 0.001. It is a probability, and may be smaller than the resolution of a
+// unit.Share.
 func percentage(s string) (float64, error) {
 	digits, ok := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(digits, 64)
@@ -242,11 +240,11 @@ func count(s string) (int, error) {
 	return v, nil
 }
 
-// positive reads a length of time that is not 0.
+// positive reads a duration above 0.
 func positive(s string) (time.Duration, error) {
 	t, err := duration(s)
 	if err == nil && t == 0 {
-		err = fmt.Errorf("%q is no time at all: write for example 10ms", s)
+		err = fmt.Errorf("%q is not above 0: write for example 10ms", s)
 	}
 	return t, err
 }

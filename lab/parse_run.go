@@ -22,8 +22,8 @@ func (d *document) program(key string, n ast.Node) (p Program) {
 	return p
 }
 
-// timeline reads the events in their order: what an event sets is added to what
-// the link was before it.
+// timeline reads the events in their order. The properties that an event sets are added to those that
+// the link had before.
 func (d *document) timeline(t *Topology, key string, n ast.Node) {
 	names := t.LinkNames()
 	now := map[string]*[2]Path{}
@@ -48,20 +48,20 @@ func (d *document) event(key string, n ast.Node, now map[string]*[2]Path) (e Eve
 		"stop":      scalar(d, &e.Stop, word),
 	})
 	if !given["at"] {
-		d.fail(0, key+".at", "there is no time: write for example at: 10s")
+		d.fail(0, key+".at", "no time: write for example at: 10s")
 	}
 	if direction != "" && !slices.Contains(directions[:], direction) {
 		d.fail(0, key+".direction", "%q is not a direction: write forward or back, or leave it out for both", direction)
 	}
 	if e.Link == "" {
 		if set != nil || direction != "" {
-			d.fail(0, key+".link", "nothing says which link: write link and its name")
+			d.fail(0, key+".link", "no link: write link and its name")
 		}
 		return e
 	}
 	paths := now[e.Link]
 	if paths == nil {
-		paths = &[2]Path{} // Topology.problems tells
+		paths = &[2]Path{} // Topology.problems reports this
 	}
 	if set == nil {
 		return e
@@ -75,14 +75,14 @@ func (d *document) event(key string, n ast.Node, now map[string]*[2]Path) (e Eve
 		p := paths[dir]
 		*to = &p
 		if len(d.errs) > errs {
-			break // the other direction has the same mistakes
+			break // the other direction has the same errors
 		}
 	}
 	e.words = strings.TrimSpace(direction + " " + oneLine(set))
 	return e
 }
 
-// oneLine is a part of the file in one line, for people.
+// oneLine returns a part of the file in one line, for output.
 func oneLine(n ast.Node) string {
 	return strings.Join(strings.Fields(n.String()), " ")
 }

@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Every key of a direction, short and long.
+// Every key of a direction, in its short and long form.
 func TestParseDirection(t *testing.T) {
 	const text = `kind: Lab
 name: x
@@ -127,7 +127,7 @@ links:
 	if !reflect.DeepEqual(got.Links[0], want) {
 		t.Errorf("got  %+v\nwant %+v", got.Links[0], want)
 	}
-	// What is written down for other processes is what was read.
+	// The state file for other processes has the topology that was read.
 	var again Topology
 	if b, err := json.Marshal(got); err != nil || json.Unmarshal(b, &again) != nil || !reflect.DeepEqual(&again, got) {
 		t.Errorf("through JSON: %+v (%v)", again.Links[0], err)
@@ -188,7 +188,7 @@ flows:
 	}
 }
 
-// What an event sets is added to what was before it, in its direction alone.
+// The properties that an event sets are added to the earlier ones, in its direction only.
 func TestParseTimeline(t *testing.T) {
 	got, err := Parse("f", []byte(`kind: Lab
 name: x
@@ -235,14 +235,13 @@ timeline:
 	if f := got.timedFlows()[0]; f.Start != time.Second || f.Stop != 4*time.Second || got.Flows[0].Start != 0 {
 		t.Errorf("the flow is %+v, in the file %+v", f, got.Flows[0])
 	}
-	// What a flow would do after its stop does not make the run longer.
+	// Changes of a flow's rate after its stop do not make the run longer.
 	if got := got.RunTime(); got != 10*time.Second {
 		t.Errorf("it runs for %v", got)
 	}
 }
 
-// Without a duration a run lasts until 5 s after the last thing that happens, and
-// until its transfers are over.
+// Without a duration a run lasts until 5 s after its last change, and until its transfers have ended.
 func TestRunTime(t *testing.T) {
 	for _, c := range []struct {
 		text      string
@@ -269,7 +268,7 @@ func TestRunTime(t *testing.T) {
 	}
 }
 
-// The timeline takes away what a link began with.
+// The timeline removes properties that a link has at the start.
 func TestParseNone(t *testing.T) {
 	got, err := Parse("f", []byte(`kind: Lab
 name: x
@@ -300,108 +299,108 @@ timeline:
 	}
 }
 
-// Every mistake has its line, its key and a remedy.
+// Every error has its line, its key and a remedy.
 func TestParseMistakes(t *testing.T) {
 	const head = "kind: Lab\nname: x\nnodes: [a, {name: r, router: true}, b]\n"
 	const flow = "flows: [{name: f, from: a, to: b, rate: 1Mbit}]\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":          {"", `f: the file is empty: begin with "kind: Lab"`},
-		"no kind":        {"name: x\nnodes: [a]\n", `f: kind: this is no lab: write "kind: Lab"`},
-		"another kind":   {"kind: Interface\nname: x\nnodes: [a]\n", `f:1: kind: this is no lab`},
+		"no kind":        {"name: x\nnodes: [a]\n", `f: kind: not a lab: write "kind: Lab"`},
+		"another kind":   {"kind: Interface\nname: x\nnodes: [a]\n", `f:1: kind: not a lab`},
 		"not yaml":       {"kind: [", "f:1: "},
 		"two documents":  {head + "---\nkind: Lab\n", "f:5: there is a second document"},
 		"unknown key":    {head + "links:\n  - {ends: [a, r], speed: 1}\n", "f:5: links[0].speed: there is no such key: write one of active, addresses, back, backend, "},
-		"key twice":      {"kind: Lab\nkind: Lab\nname: x\nnodes: [a]\n", "f:2: kind: the key is there twice"},
+		"key twice":      {"kind: Lab\nkind: Lab\nname: x\nnodes: [a]\n", "f:2: kind: duplicate key"},
 		"bare number":    {head + "links:\n  - {ends: [a, r], rate: 100}\n", `f:5: links[0].rate: "100" is not a rate: it has no unit; write for example 100Mbit`},
-		"rate of 0":      {head + "links:\n  - ends: [a, r]\n    rate: 0Mbit\n", "f:6: links[0].rate: a rate of 0 lets nothing through: leave it out"},
-		"bad delay":      {head + "links:\n  - {ends: [a, r], delay: 5}\n", `f:5: links[0].delay: "5" is not a length of time: write for example 10ms`},
-		"bad queue":      {head + "links:\n  - {ends: [a, r], rate: 1Mbit, queue: 5}\n", `f:5: links[0].queue: "5" is not a length of a queue`},
+		"rate of 0":      {head + "links:\n  - ends: [a, r]\n    rate: 0Mbit\n", "f:6: links[0].rate: a rate of 0 would block all traffic: leave it out"},
+		"bad delay":      {head + "links:\n  - {ends: [a, r], delay: 5}\n", `f:5: links[0].delay: "5" is not a duration: write for example 10ms`},
+		"bad queue":      {head + "links:\n  - {ends: [a, r], rate: 1Mbit, queue: 5}\n", `f:5: links[0].queue: "5" is not a queue length`},
 		"queue, no rate": {head + "links:\n  - {ends: [a, r], queue: 5ms}\n", "f:5: links[0].queue: a queue needs a rate"},
-		"one end":        {head + "links:\n  - {ends: [a]}\n", "f:5: links[0].ends: a link has two ends"},
-		"no end":         {head + "links:\n  - {rate: 1Mbit}\n", "f:5: links[0].ends: a link has two ends"},
-		"unknown end":    {head + "links:\n  - {ends: [a, x]}\n", `f:5: links[0].ends: there is no node "x"`},
+		"one end":        {head + "links:\n  - {ends: [a]}\n", "f:5: links[0].ends: a link needs two ends"},
+		"no end":         {head + "links:\n  - {rate: 1Mbit}\n", "f:5: links[0].ends: a link needs two ends"},
+		"unknown end":    {head + "links:\n  - {ends: [a, x]}\n", `f:5: links[0].ends: unknown node "x"`},
 		"itself":         {head + "links:\n  - {ends: [a, a]}\n", `f:5: links[0].ends: both ends are "a"`},
-		"same name":      {"kind: Lab\nname: x\nnodes: [a, a]\n", `f:3: nodes[1].name: there are two nodes "a"`},
-		"long name":      {"kind: Lab\nname: x\nnodes: [abcdefghijkl]\n", `f:3: nodes[0].name: "abcdefghijkl" is not a name`},
-		"bad sysctl":     {"kind: Lab\nname: x\nnodes:\n- name: a\n  sysctl:\n    kernel.panic: 1\n", `f:6: nodes[0].sysctl.kernel.panic: "kernel.panic" is not a network setting`},
+		"same name":      {"kind: Lab\nname: x\nnodes: [a, a]\n", `f:3: nodes[1].name: duplicate node name "a"`},
+		"long name":      {"kind: Lab\nname: x\nnodes: [abcdefghijkl]\n", `f:3: nodes[0].name: "abcdefghijkl" is not a valid node name`},
+		"bad sysctl":     {"kind: Lab\nname: x\nnodes:\n- name: a\n  sysctl:\n    kernel.panic: 1\n", `f:6: nodes[0].sysctl.kernel.panic: "kernel.panic" is not a network sysctl`},
 		"list for map":   {head + "links: {ends: [a, b]}\n", "f:4: links: a list belongs here"},
 		"map for list":   {"kind: Lab\nname: x\nnodes:\n- [a]\n", "f:4: nodes[0]: a mapping (key: value) belongs here"},
-		"flow, no rate":  {head + "flows:\n- {name: f, from: a, to: b}\n", "f:5: flows[0].rate: the flow offers nothing"},
-		"two contents":   {head + "flows:\n- {name: f, from: a, to: b, rate: 1Mbit, transfer: {size: 1MB}}\n", `f:5: flows[0].transfer: the flow has rate as well: choose one`},
-		"bare requests":  {head + "flows:\n- {name: f, from: a, to: b, requests: {rate: 50, request: 1kB}}\n", `f:5: flows[0].requests.rate: "50" is not a number of requests per second: write for example 50/s`},
-		"think, a rate":  {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests:\n    rate: 50/s\n    think: 1s\n", "f:10: flows[0].requests.think: the time to think is for users"},
-		"shape":          {head + "flows:\n- name: f\n  from: a\n  to: b\n  on_off:\n    rate: 1Mbit\n    off: 1s\n    on:\n      kind: pareto\n      mean: 1s\n      shape: 1\n", "f:14: flows[0].on_off.on.shape: a Pareto distribution's 1 is not between 1.05 and 1000"},
-		"kindless":       {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, think: {mean: 1s, shape: 2}}\n", "f:8: flows[0].requests.think: a constant has a mean and nothing else"},
-		"other kind":     {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, think: {mean: 1s, kind: normal}}\n", `f:8: flows[0].requests.think.kind: "normal" is no distribution: write constant, uniform,`},
+		"flow, no rate":  {head + "flows:\n- {name: f, from: a, to: b}\n", "f:5: flows[0].rate: the flow has no load"},
+		"two contents":   {head + "flows:\n- {name: f, from: a, to: b, rate: 1Mbit, transfer: {size: 1MB}}\n", `f:5: flows[0].transfer: the flow also has rate: choose one`},
+		"bare requests":  {head + "flows:\n- {name: f, from: a, to: b, requests: {rate: 50, request: 1kB}}\n", `f:5: flows[0].requests.rate: "50" is not a request rate: write for example 50/s`},
+		"think, a rate":  {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests:\n    rate: 50/s\n    think: 1s\n", "f:10: flows[0].requests.think: the think time is for users"},
+		"shape":          {head + "flows:\n- name: f\n  from: a\n  to: b\n  on_off:\n    rate: 1Mbit\n    off: 1s\n    on:\n      kind: pareto\n      mean: 1s\n      shape: 1\n", "f:14: flows[0].on_off.on.shape: the shape 1 of a Pareto distribution is not between 1.05 and 1000"},
+		"kindless":       {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, think: {mean: 1s, shape: 2}}\n", "f:8: flows[0].requests.think: a constant has only a mean"},
+		"other kind":     {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, think: {mean: 1s, kind: normal}}\n", `f:8: flows[0].requests.think.kind: "normal" is not a distribution: write constant, uniform,`},
 		"distribution":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, response: {exponential: 1kB}}\n", "f:8: flows[0].requests.response.exponential: there is no such key: write one of kind, max, mean, min, shape"},
 		"bare size":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, response: 1000}\n", `f:8: flows[0].requests.response: "1000" is not a size`},
-		"users and rate": {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, rate: 1/s}\n", "f:8: flows[0].requests: requests come from users or at a rate: give one of the two"},
+		"users and rate": {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, rate: 1/s}\n", "f:8: flows[0].requests: requests come from users or at a rate: set one of the two"},
 		"no users":       {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 0}\n", `f:8: flows[0].requests.users: "0" is not a whole number from 1`},
-		"tcp poisson":    {head + "flows:\n- name: f\n  from: a\n  to: b\n  poisson: 1Mbit\n", "f:8: flows[0].poisson: tcp makes packets of its own: write proto: udp, or give messages with rate and size"},
-		"udp messages":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  poisson: {rate: 1Mbit, size: 9kB}\n", "f:9: flows[0].poisson.size: a datagram is of the flow's payload: leave size out, or proto: udp"},
-		"on-off, no off": {head + "flows:\n- name: f\n  from: a\n  to: b\n  on_off: {rate: 1Mbit, on: 1s}\n", "f:8: flows[0].on_off.off: the mean of this time is less than 1ms: write for example 200ms"},
-		"empty transfer": {head + "flows:\n- name: f\n  from: a\n  to: b\n  transfer: {streams: 4}\n", "f:8: flows[0].transfer.size: 0B does not give each stream a byte: write for example 100MB"},
-		"udp transfer":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  transfer: {size: 1MB}\n", "f:9: flows[0].transfer: it needs tcp: leave proto out"},
+		"tcp poisson":    {head + "flows:\n- name: f\n  from: a\n  to: b\n  poisson: 1Mbit\n", "f:8: flows[0].poisson: tcp segments its data itself: write proto: udp, or give messages with rate and size"},
+		"udp messages":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  poisson: {rate: 1Mbit, size: 9kB}\n", "f:9: flows[0].poisson.size: the size of datagrams is the flow's payload: leave size out, or proto: udp"},
+		"on-off, no off": {head + "flows:\n- name: f\n  from: a\n  to: b\n  on_off: {rate: 1Mbit, on: 1s}\n", "f:8: flows[0].on_off.off: the mean is less than 1ms: write for example 200ms"},
+		"empty transfer": {head + "flows:\n- name: f\n  from: a\n  to: b\n  transfer: {streams: 4}\n", "f:8: flows[0].transfer.size: 0B is less than one byte for each stream: write for example 100MB"},
+		"udp transfer":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  transfer: {size: 1MB}\n", "f:9: flows[0].transfer: only for tcp: leave proto out"},
 		"small buffer":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  send_buffer: 1KiB\n", "f:9: flows[0].send_buffer: 1KiB is not between 2KiB and 1GiB"},
-		"udp mptcp":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  rate: 1Mbit\n  mptcp: true\n", "f:10: flows[0].mptcp: it is for tcp, and the flow is udp: leave it out"},
-		"stop first":     {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  start: 3s\n  stop: 2s\n", "f:10: flows[0].stop: the flow stops at 2s and starts at 3s: a stop comes after the start"},
-		"stop at 0":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  stop: 0s\n", `f:9: flows[0].stop: "0s" is no time at all`},
+		"udp mptcp":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  rate: 1Mbit\n  mptcp: true\n", "f:10: flows[0].mptcp: only for tcp, but the flow is udp: leave it out"},
+		"stop first":     {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  start: 3s\n  stop: 2s\n", "f:10: flows[0].stop: the flow stops at 2s and starts at 3s: set a stop after the start"},
+		"stop at 0":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  stop: 0s\n", `f:9: flows[0].stop: "0s" is not above 0`},
 		"never starts":   {head + "duration: 2s\nflows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  start: 2s\n", "f:10: flows[0].start: 2s is not before the end of the run, at 2s"},
 		"seed":           {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  seed: 0\n", `f:9: flows[0].seed: "0" is not a seed: write a whole number from 1`},
-		"flow to nobody": {head + "flows:\n- {name: f, from: a, to: z, rate: 1Mbit}\n", `f:5: flows[0].to: there is no node "z"`},
+		"flow to nobody": {head + "flows:\n- {name: f, from: a, to: z, rate: 1Mbit}\n", `f:5: flows[0].to: unknown node "z"`},
 		"flow protocol":  {head + "flows:\n- {name: f, from: a, to: b, proto: sctp, rate: 1Mbit}\n", `f:5: flows[0].proto: "sctp" is not a protocol`},
-		"flow schedule":  {head + "flows:\n- {name: f, from: a, to: b, rate: {5s: 1Mbit, 2s: 2Mbit}}\n", "times rise from 0"},
+		"flow schedule":  {head + "flows:\n- {name: f, from: a, to: b, rate: {5s: 1Mbit, 2s: 2Mbit}}\n", "times must increase from 0"},
 		"port":           {head + "flows:\n- {name: f, from: a, to: b, dport: 70000, rate: 1Mbit}\n", `f:5: flows[0].dport: "70000" is not a number from 0 to 65535`},
-		"switch":         {"kind: Lab\nname: x\nnodes:\n- a\n- {name: s, switch: true}\n", "f:5: nodes[1].switch: switches come with the fabric"},
+		"switch":         {"kind: Lab\nname: x\nnodes:\n- a\n- {name: s, switch: true}\n", "f:5: nodes[1].switch: switches are not supported"},
 		"one direction":  {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  back:\n    queue: 1B\n", "f:8: links[0].back.queue: 1B does not hold one frame"},
 		"backend":        {head + "links:\n- ends: [a, r]\n  backend: wire\n", `f:6: links[0].backend: "wire" is not a backend: write veth, netem or emulator`},
 		"veth":           {head + "links:\n- ends: [a, r]\n  delay: 1ms\n  loss: 1%\n  backend: veth\n", "f:8: links[0].backend: veth has no delay, no loss: write emulator"},
-		"link name":      {head + "links:\n- {ends: [a, r]}\n- {ends: [r, b], name: a-r}\n", `f:6: links[1].name: there are two links "a-r"`},
-		"bad link name":  {head + "links:\n- {ends: [a, r], name: ../x}\n", `f:5: links[0].name: "../x" is not a name for a link`},
+		"link name":      {head + "links:\n- {ends: [a, r]}\n- {ends: [r, b], name: a-r}\n", `f:6: links[1].name: duplicate link name "a-r"`},
+		"bad link name":  {head + "links:\n- {ends: [a, r], name: ../x}\n", `f:5: links[0].name: "../x" is not a valid link name`},
 		"jitter":         {head + "links:\n- ends: [a, r]\n  delay: 1ms\n  jitter: 2ms\n", "f:7: links[0].jitter: 2ms is more than the delay of 1ms"},
 		"bare loss":      {head + "links:\n- {ends: [a, r], loss: 0.1}\n", `f:5: links[0].loss: "0.1" is not a percentage from 0% to 100%: write for example 1%`},
-		"two states":     {head + "links:\n- ends: [a, r]\n  loss: {to_bad: 1%, bad: 50%}\n", "f:6: links[0].loss.to_good: the link would never get better"},
-		"red":            {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  red:\n    min: 30KB\n    max: 20KB\n    probability: 10%\n", "f:9: links[0].red.max: it is not above min"},
+		"two states":     {head + "links:\n- ends: [a, r]\n  loss: {to_bad: 1%, bad: 50%}\n", "f:6: links[0].loss.to_good: the link would never leave the bad state"},
+		"red":            {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  red:\n    min: 30KB\n    max: 20KB\n    probability: 10%\n", "f:9: links[0].red.max: max is not above min"},
 		"red class":      {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  red:\n    min: 30KB\n    max: 90KB\n    probability: 10%\n    classes:\n    - {dscp: [64], min: 30KB, max: 90KB, probability: 50%}\n", `f:12: links[0].red.classes[0].dscp[0]: "64" is not a number from 0 to 63`},
 		"bucket":         {head + "links:\n- ends: [a, r]\n  bucket: {rate: 10Mbit}\n", "f:6: links[0].bucket.size: 0B is not between"},
-		"two limiters":   {head + "links:\n- ends: [a, r]\n  bucket: {rate: 10Mbit, size: 10KB}\n  xen: {interval: 10ms, tokens: 10KB}\n", "f:7: links[0].xen: there is a bucket, too"},
+		"two limiters":   {head + "links:\n- ends: [a, r]\n  bucket: {rate: 10Mbit, size: 10KB}\n  xen: {interval: 10ms, tokens: 10KB}\n", "f:7: links[0].xen: the direction also has a bucket"},
 		"cross":          {head + "links:\n- ends: [a, r]\n  rate: 10Mbit\n  cross:\n  - {load: 5Mbit, model: gauss}\n", `f:8: links[0].cross[0].model: "gauss" is not a model`},
 		"cross, no rate": {head + "links:\n- ends: [a, r]\n  cross:\n  - {load: 5Mbit}\n", "f:7: links[0].cross[0]: cross traffic needs a rate"},
 		"no network":     {head + "links:\n- {ends: [a, r], addresses: {ipv4: 10.0.0}}\n", `f:5: links[0].addresses.ipv4: "10.0.0" is not a network`},
 		"host bits":      {head + "links:\n- {ends: [a, r], addresses: {ipv4: 192.0.2.1/24}}\n", "f:5: links[0].addresses.ipv4: 192.0.2.1/24 is an address in a network: write the network, 192.0.2.0/24"},
-		"one address":    {head + "links:\n- {ends: [a, r], addresses: {ipv6: 'fd01::/127'}}\n", "f:5: links[0].addresses.ipv6: fd01::/127 does not fit two ends"},
-		"loopback":       {head + "links:\n- {ends: [a, r], addresses: {ipv4: 127.1.0.0/16}}\n", "f:5: links[0].addresses.ipv4: no host may have an address in 127.1.0.0/16"},
+		"one address":    {head + "links:\n- {ends: [a, r], addresses: {ipv6: 'fd01::/127'}}\n", "f:5: links[0].addresses.ipv6: fd01::/127 is too small for two ends"},
+		"loopback":       {head + "links:\n- {ends: [a, r], addresses: {ipv4: 127.1.0.0/16}}\n", "f:5: links[0].addresses.ipv4: addresses in 127.1.0.0/16 cannot be assigned to hosts"},
 		"wrong version":  {head + "links:\n- {ends: [a, r], addresses: {ipv4: 'fd01::/64'}}\n", "f:5: links[0].addresses.ipv4: fd01::/64 is of the other IP version"},
 		"same network":   {head + "links:\n- ends: [a, r]\n  addresses: {ipv4: 192.0.2.0/24}\n- ends: [r, b]\n  addresses: {ipv4: 192.0.2.0/25}\n", "f:8: links[1].addresses.ipv4: 192.0.2.0/25 overlaps 192.0.2.0/24 of link a-r"},
 		"taken network":  {head + "links:\n- ends: [a, r]\n  addresses: {ipv4: 10.0.0.0/16}\n- ends: [r, b]\n", "f:6: links[0].addresses.ipv4: 10.0.0.0/16 overlaps 10.0.1.0/24 of link r-b"},
-		"no time":        {head + flow + "timeline:\n- {start: f}\n", "f:6: timeline[0].at: there is no time"},
+		"no time":        {head + flow + "timeline:\n- {start: f}\n", "f:6: timeline[0].at: no time"},
 		"back in time":   {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 1s, stop: f}\n", "f:7: timeline[1].at: 1s is before the event above it, at 2s"},
 		"too late":       {head + flow + "duration: 2s\ntimeline:\n- {at: 2s, start: f}\n", "f:7: timeline[0].at: 2s is not before the end of the run, at 2s"},
-		"start itself":   {head + "flows: [{name: f, from: a, to: b, rate: 1Mbit, start: 1s}]\ntimeline:\n- {at: 2s, stop: f}\n", `f:6: timeline[0]: flow "f" has a start or stop of its own`},
+		"start itself":   {head + "flows: [{name: f, from: a, to: b, rate: 1Mbit, start: 1s}]\ntimeline:\n- {at: 2s, stop: f}\n", `f:6: timeline[0]: flow "f" has its own start or stop`},
 		"stop as begun":  {head + flow + "timeline:\n- {at: 0s, stop: f}\n", `f:6: timeline[0].stop: flow "f" starts at 0s: it can only stop after that`},
 		"stop at once":   {head + flow + "timeline:\n- {at: 1s, start: f}\n- {at: 1s, stop: f}\n", `f:7: timeline[1].stop: flow "f" starts at 1s: it can only stop after that`},
-		"start nothing":  {head + flow + "timeline:\n- {at: 2s, start: g}\n", `f:6: timeline[0]: there is no flow or program "g"`},
+		"start nothing":  {head + flow + "timeline:\n- {at: 2s, start: g}\n", `f:6: timeline[0]: unknown flow or program "g"`},
 		"start twice":    {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 3s, start: f}\n", `f:7: timeline[1].start: "f" was started or stopped before`},
-		"two things":     {head + flow + "timeline:\n- {at: 2s, start: f, stop: f}\n", "f:6: timeline[0]: an event does one thing"},
-		"nothing":        {head + flow + "timeline:\n- {at: 2s}\n", "f:6: timeline[0]: an event does one thing"},
-		"what link":      {head + flow + "timeline:\n- {at: 2s, set: {rate: 1Mbit}}\n", "f:6: timeline[0].link: nothing says which link"},
-		"no link":        {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: r-a, set: {rate: 1Mbit}}\n", `f:7: timeline[0].link: there is no link "r-a": links are a-r`},
+		"two things":     {head + flow + "timeline:\n- {at: 2s, start: f, stop: f}\n", "f:6: timeline[0]: an event has one action"},
+		"nothing":        {head + flow + "timeline:\n- {at: 2s}\n", "f:6: timeline[0]: an event has one action"},
+		"what link":      {head + flow + "timeline:\n- {at: 2s, set: {rate: 1Mbit}}\n", "f:6: timeline[0].link: no link"},
+		"no link":        {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: r-a, set: {rate: 1Mbit}}\n", `f:7: timeline[0].link: unknown link "r-a": links are a-r`},
 		"set nothing":    {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: a-r}\n", "f:7: timeline[0].set: nothing is set"},
 		"set what":       {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: a-r, set: {speed: 1}}\n", "f:7: timeline[0].set.speed: there is no such key"},
 		"set badly":      {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- at: 2s\n  link: a-r\n  set:\n    queue: 5ms\n", "f:10: timeline[0].set.queue: a queue needs a rate"},
 		"set direction":  {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: a-r, direction: up, set: {rate: 1Mbit}}\n", `f:7: timeline[0].direction: "up" is not a direction`},
 		"veth, delay":    {head + flow + "links: [{ends: [a, r], backend: veth}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {delay: 1ms}\n", "f:9: timeline[0].set: the link's backend is veth, which has no delay"},
-		"veth, no rate":  {head + flow + "links: [{ends: [a, r], backend: veth}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {rate: 1Mbit}\n", "f:9: timeline[0].set: veth can change a rate while the link is up, but not add one"},
-		"set exact":      {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {exact: true}\n", "f:9: timeline[0].set: exact cannot change while the link is up"},
-		"program node":   {head + "programs:\n- {name: p, node: z, command: [ls]}\n", `f:5: programs[0].node: there is no node "z"`},
-		"program twice":  {head + flow + "programs:\n- {name: f, node: a, command: [ls]}\n", `f:6: programs[0].name: there is another flow or program "f"`},
-		"program path":   {head + "programs:\n- {name: ../p, node: a, command: [ls]}\n", `f:5: programs[0].name: "../p" is not a name for a program`},
-		"no command":     {head + "programs:\n- {name: p, node: a}\n", "f:5: programs[0].command: there is none"},
-		"no duration":    {head + "duration: 0s\n", "f:4: duration: a run of no time shows nothing"},
-		"no setting":     {"kind: Lab\nname: x\nnodes:\n- name: a\n  sysctl:\n    net.ipv4.nonsense: 1\n", "f:6: nodes[0].sysctl.net.ipv4.nonsense: this kernel has no setting net.ipv4.nonsense"},
+		"veth, no rate":  {head + flow + "links: [{ends: [a, r], backend: veth}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {rate: 1Mbit}\n", "f:9: timeline[0].set: veth can change the rate of a running link, but cannot add"},
+		"set exact":      {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {exact: true}\n", "f:9: timeline[0].set: exact cannot change on a running link"},
+		"program node":   {head + "programs:\n- {name: p, node: z, command: [ls]}\n", `f:5: programs[0].node: unknown node "z"`},
+		"program twice":  {head + flow + "programs:\n- {name: f, node: a, command: [ls]}\n", `f:6: programs[0].name: duplicate flow or program name "f"`},
+		"program path":   {head + "programs:\n- {name: ../p, node: a, command: [ls]}\n", `f:5: programs[0].name: "../p" is not a valid program name`},
+		"no command":     {head + "programs:\n- {name: p, node: a}\n", "f:5: programs[0].command: no command"},
+		"no duration":    {head + "duration: 0s\n", "f:4: duration: the duration is 0"},
+		"no setting":     {"kind: Lab\nname: x\nnodes:\n- name: a\n  sysctl:\n    net.ipv4.nonsense: 1\n", "f:6: nodes[0].sysctl.net.ipv4.nonsense: this kernel has no sysctl net.ipv4.nonsense"},
 		"no router":      {"kind: Lab\nname: x\nnodes: [a, m, b]\nlinks: [{ends: [a, m]}, {ends: [m, b]}]\n" + flow, `f:5: flows[0].to: "a" cannot reach "b": node "m" between them does not forward packets; write router: true`},
-		"no way":         {"kind: Lab\nname: x\nnodes: [a, m, n, b]\nlinks: [{ends: [a, m]}, {ends: [n, b]}]\n" + flow, `f:5: flows[0].to: no links lead from "a" to "b"`},
-		"not joined":     {head + "links: [{ends: [a, r]}]\n" + flow, `f:5: flows[0].to: node "b" has no link, and so no address`},
+		"no way":         {"kind: Lab\nname: x\nnodes: [a, m, n, b]\nlinks: [{ends: [a, m]}, {ends: [n, b]}]\n" + flow, `f:5: flows[0].to: there is no path from "a" to "b"`},
+		"not joined":     {head + "links: [{ends: [a, r]}]\n" + flow, `f:5: flows[0].to: node "b" has no link and therefore no address`},
 		"congestion":     {head + "links: [{ends: [a, r]}, {ends: [r, b]}]\nflows: [{name: f, from: a, to: b, rate: 1Mbit, congestion: bogus}]\n", `f:5: flows[0].congestion: this kernel has no congestion control "bogus": choose one of`},
 		"alias":          {"kind: Lab\nname: &n x\nnodes: [*n]\n", "a single value belongs here"},
 	} {
@@ -417,7 +416,7 @@ func TestParseMistakes(t *testing.T) {
 	}
 }
 
-// All mistakes of a file are told at once.
+// All errors of a file are reported at once.
 func TestParseTellsAll(t *testing.T) {
 	_, err := Parse("f", []byte("kind: Lab\nnodes: [a]\nfoo: 1\nlinks:\n- {ends: [a], rate: 5, delay: x}\n"))
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
@@ -446,7 +445,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("not an ErrConfig: %v", err)
 		}
 		if top != nil {
-			// What is accepted can be laid out.
+			// An accepted topology has devices and addresses.
 			top.Devices()
 			top.RunTime()
 			for _, n := range top.Nodes {

@@ -15,16 +15,15 @@ import (
 	"headgate.dev/headgate/lab/traffic"
 )
 
-// Program is a command that runs inside a node while the lab runs: from the start,
-// before the flows connect, or when the timeline says so.
+// Program is a command that runs in a node while the lab runs: from the start, before the flows
+// connect, or from an event of the timeline.
 type Program struct {
 	Name    string
 	Node    string
 	Command []string
 }
 
-// programPatience is how long a program may take to end when it is asked to
-// (SIGTERM), before it is made to (SIGKILL).
+// programPatience is the time between SIGTERM and SIGKILL.
 const programPatience = 2 * time.Second
 
 func (t *Topology) programProblems(nodes map[string]bool, add adder) {
@@ -35,53 +34,53 @@ func (t *Topology) programProblems(nodes map[string]bool, add adder) {
 	for i, p := range t.Programs {
 		at := fmt.Sprintf("programs[%d]", i)
 		switch {
-		case !linkName.MatchString(p.Name): // it becomes the name of a file
-			add(at+".name", "%q is not a name for a program: use 1 to 31 letters, digits, dots and dashes, a letter first", p.Name)
+		case !linkName.MatchString(p.Name): // it becomes a file name
+			add(at+".name", "%q is not a valid program name: use 1 to 31 letters, digits, dots and dashes, a letter first", p.Name)
 		case names[p.Name]:
-			add(at+".name", "there is another flow or program %q", p.Name)
+			add(at+".name", "duplicate flow or program name %q", p.Name)
 		}
 		names[p.Name] = true
 		if !nodes[p.Node] {
-			add(at+".node", "there is no node %q: add it to nodes, or correct the name", p.Node)
+			add(at+".node", "unknown node %q: add it to nodes, or correct the name", p.Node)
 		}
 		if len(p.Command) == 0 || p.Command[0] == "" {
-			add(at+".command", "there is none: write for example [iperf3, -s]")
+			add(at+".command", "no command: write for example [iperf3, -s]")
 		}
 	}
 }
 
-// ProgramResult is what became of a program.
+// ProgramResult is the result of a program.
 type ProgramResult struct {
 	Name    string   `json:"name"`
 	Node    string   `json:"node"`
 	Command []string `json:"command"`
-	// StartedSeconds and EndedSeconds are since the start of the run; a program that
-	// runs from the start began a little before it.
+	// StartedSeconds and EndedSeconds are since the start of the run; a program that runs from the
+	// start began a little earlier.
 	StartedSeconds float64 `json:"started_s"`
 	EndedSeconds   float64 `json:"ended_s"`
 	// Ended is "by itself", "by the timeline", "with the run", or "" if it never
 	// started.
 	Ended string `json:"ended,omitempty"`
-	// ExitStatus is what it returned, or -1; Signal is what ended it.
+	// ExitStatus is the exit status, or -1; Signal is the signal that terminated it.
 	ExitStatus int    `json:"exit_status"`
 	Signal     string `json:"signal,omitempty"`
-	// Output and Errors are the files that hold what it printed.
+	// Output and Errors are the files with its standard output and standard error.
 	Output string `json:"output_file,omitempty"`
 	Errors string `json:"errors_file,omitempty"`
-	Error  string `json:"error,omitempty"` // why it could not start
+	Error  string `json:"error,omitempty"` // the reason why it did not start
 }
 
-// failed tells whether the program ended by itself, and not well.
+// failed reports whether the program exited by itself with an error.
 func (p ProgramResult) failed() bool {
 	return p.Error != "" || p.Ended == "by itself" && (p.ExitStatus != 0 || p.Signal != "")
 }
 
-// running is a program that was started.
+// running is a started program.
 type running struct {
 	cmd    *Cmd
 	result ProgramResult
 	files  []*os.File
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when it has exited
 	// CLOCK_MONOTONIC ns.
 	started, ended int64
 }
@@ -110,15 +109,15 @@ func (l *Lab) startProgram(p Program, dir string) (*running, error) {
 	}
 	r.cmd = l.Node(p.Node).Command(context.Background(), p.Command[0], p.Command[1:]...)
 	r.cmd.Stdout, r.cmd.Stderr = r.files[0], r.files[1]
-	// In a group of its own: its children end with it, and a terminal's Ctrl-C does
-	// not reach it before the run has ended.
+	// The program has its own process group, so that its children are stopped with it, and a
+	// terminal's Ctrl-C does not reach it before the run has ended.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r.started = traffic.MonotonicNow()
 	if err := r.cmd.Start(); err != nil {
 		return fail(err)
 	}
 	go func() {
-		// Before it is waited for its number is nobody else's, nor is its group's.
+		// Until it is waited for, its pid and its group cannot be reused.
 		pid := r.cmd.Process.Pid
 		if waitExited(pid) == nil {
 			unix.Kill(-pid, unix.SIGKILL)
@@ -142,7 +141,7 @@ func (l *Lab) startProgram(p Program, dir string) (*running, error) {
 	return r, nil
 }
 
-// waitExited returns when a child has ended, and leaves it to be waited for.
+// waitExited returns when a child has exited, and does not reap it.
 func waitExited(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -152,7 +151,7 @@ func waitExited(pid int) error {
 	}
 }
 
-// outcome is the result of a program that was stopped, in a run that began at start.
+// outcome returns the result of a program that was stopped, in a run that began at start.
 func (r *running) outcome(start int64) ProgramResult {
 	if r.started != 0 {
 		r.result.StartedSeconds = float64(r.started-start) / 1e9
@@ -161,8 +160,8 @@ func (r *running) outcome(start int64) ProgramResult {
 	return r.result
 }
 
-// stop ends the program, and with it its children, and waits for it. why goes into its
-// result, unless it has ended by itself.
+// stop terminates the program and its children, and waits for it. why goes into its result, unless it
+// has exited by itself.
 func (r *running) stop(why string) {
 	select {
 	case <-r.done:

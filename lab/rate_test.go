@@ -12,19 +12,19 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A limited path carries its rate of layer-2 bytes, by the kernel's own times at
-// the receiver, over 2 s (8 s at 0.8 Mbit/s, 15 ms a frame) after a start of 1 s:
+// A limited path carries its rate in layer-2 bytes, by the kernel's receive timestamps, over 2 s (8 s
+// at 0.8 Mbit/s, 15 ms a frame) after a start of 1 s:
 //
 //	client ── router ── server      router to server is limited
 //
-// UDP that offers 120 % gets the rate within 1 %, which is what a busy machine's
-// late timers may cost; one TCP flow fills at least 95 % of it, losses and all.
+// UDP that offers 120 % gets the rate within 1 %, which allows for late timers of a busy machine; one
+// TCP flow fills at least 95 % of it, including losses.
 func TestRate(t *testing.T) {
 	for _, rate := range []unit.Rate{800 * unit.Kbit, 10 * unit.Mbit, 101 * unit.Mbit, 500 * unit.Mbit, 1010 * unit.Mbit} {
 		for _, proto := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
 			t.Run(fmt.Sprintf("%v/%s", rate, proto), func(t *testing.T) {
 				if rate < 100*unit.Mbit {
-					t.Parallel() // what is slow leaves the machine to the others
+					t.Parallel() // slow tests leave the machine to others
 				}
 				labtest.Try(t, func(t *labtest.Check) { testRate(t, rate, proto) })
 			})
@@ -69,15 +69,13 @@ func testRate(t testing.TB, rate unit.Rate, proto traffic.Protocol) {
 	}
 }
 
-// A link with both a rate and a delay, in the emulator, and the other way without the
-// rate:
+// A link with a rate and a delay, in the emulator; the opposite direction has no rate:
 //
 //	client ──2 ms── router ── server      router to client is limited to 300 Mbit/s
 //
-// What is offered for 2 s, 250 Mbit/s each way, arrives within 1 %, with no datagram
-// lost. On a busy machine the sender is not run at times, which it tells of, and may
-// offer less by that. UDP of this rate is sent in super-packets (UDP_SEGMENT), which
-// reach the emulator whole, unless offload is off.
+// 250 Mbit/s offered for 2 s in each direction arrive within 1 %, without loss. On a busy machine the
+// sender may stall, which it reports, and offer less. UDP of this rate is sent in super-packets
+// (UDP_SEGMENT), which reach the emulator whole unless offload is off.
 func TestRateAndDelay(t *testing.T) {
 	for _, noOffload := range []bool{false, true} {
 		t.Run(fmt.Sprintf("offload=%v", !noOffload), func(t *testing.T) {
@@ -89,7 +87,7 @@ func TestRateAndDelay(t *testing.T) {
 			}
 			s, _ := l.WireStats(0)
 			t.Logf("%+v", s)
-			// 2 times 2 s of 250 Mbit/s of UDP: 83,000 frames, or 2,000 whole ones.
+			// 2 times 2 s of 250 Mbit/s of UDP: 83,000 frames, or 2,000 super-packets.
 			if whole := s[0].Frames < 60_000; whole == noOffload {
 				t.Errorf("%d frames crossed the emulator", s[0].Frames)
 			}

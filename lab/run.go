@@ -13,39 +13,38 @@ import (
 	"headgate.dev/headgate/lab/wire"
 )
 
-// RunOptions of a run.
+// RunOptions are the options of a run.
 type RunOptions struct {
 	// Interval between samples; 0 is 1 s.
 	Interval time.Duration
-	// Folder takes what programs print; "" makes one among the temporary files, if
-	// there are programs.
+	// Folder is for the output of programs; "" is a new temporary directory, if there are programs.
 	Folder string
 	// OnSample, if set, is called after each interval, on a goroutine of the run.
 	OnSample func(Sample)
 }
 
-// Sample is what happened in one interval.
+// Sample has the measurements of one interval.
 type Sample struct {
 	Seconds float64 // since the start of the run
 	Flows   []traffic.FlowInterval
 	Links   []LinkSample
-	// Events are all that have happened until now.
+	// Events are all events until now.
 	Events []EventResult
 }
 
-// LinkSample is both directions of a link in one interval.
+// LinkSample has both directions of a link in one interval.
 type LinkSample struct {
 	Name          string
 	Forward, Back LinkInterval
 }
 
-// RunResult is what became of a run.
+// RunResult is the result of a run.
 type RunResult struct {
 	Lab string `json:"lab"`
-	// Unusable are the reasons for which nothing should be concluded from this run:
-	// emulated links that were too late, or lost what they should not (distrust).
+	// Unusable has the reasons why the results of this run are not valid: emulated links that were
+	// late, or that lost frames which they should not lose (distrust).
 	Unusable []string `json:"unusable,omitempty"`
-	// Interrupted: the run was ended before its time.
+	// Interrupted: the run ended early.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// The flows, their start and the stalls of their sender.
 	*traffic.Result
@@ -54,12 +53,12 @@ type RunResult struct {
 	Events   []EventResult   `json:"events,omitempty"`
 }
 
-// LinkResult is one link's.
+// LinkResult is the result of one link.
 type LinkResult struct {
 	Name    string    `json:"name"`
 	Ends    [2]string `json:"ends"`
 	Backend Backend   `json:"backend"`
-	// Seed of what the emulator or netem drew; written into the file it is drawn
+	// Seed of the random numbers of the emulator or netem; with it in the file they are the same
 	// again.
 	Seed    uint64          `json:"seed,omitempty"`
 	Forward DirectionResult `json:"forward"`
@@ -70,21 +69,21 @@ type LinkResult struct {
 type DirectionResult struct {
 	Intervals []LinkInterval `json:"intervals"`
 	Total     LinkInterval   `json:"total"`
-	// Emulator are the emulator's own counts since the lab came up.
+	// Emulator has the emulator's counters since the lab was created.
 	Emulator *wire.Stats `json:"emulator,omitempty"`
 }
 
 // EventResult is an event of the timeline that happened.
 type EventResult struct {
-	// AtSeconds is when it was to happen, and HappenedSeconds when it did.
+	// AtSeconds is the planned time, HappenedSeconds the actual one.
 	AtSeconds       float64 `json:"at_s"`
 	HappenedSeconds float64 `json:"happened_s"`
 	What            string  `json:"what"`
 	Error           string  `json:"error,omitempty"`
 }
 
-// Failure is the first thing that went wrong with a flow, a program or an event;
-// nil if nothing did. That the run is unusable is not in it.
+// Failure returns the first error of a flow, a program or an event, or nil. It does not report that
+// the run is unusable.
 func (r *RunResult) Failure() error {
 	for _, f := range r.Flows {
 		if f.Error != "" {
@@ -102,15 +101,15 @@ func (r *RunResult) Failure() error {
 		case p.Error != "":
 			return fmt.Errorf("program %s: %s", p.Name, p.Error)
 		case p.Signal != "":
-			return fmt.Errorf("program %s was ended by %s: see %s", p.Name, p.Signal, p.Errors)
+			return fmt.Errorf("program %s was terminated by %s: see %s", p.Name, p.Signal, p.Errors)
 		default:
-			return fmt.Errorf("program %s ended with exit status %d: see %s", p.Name, p.ExitStatus, p.Errors)
+			return fmt.Errorf("program %s exited with status %d: see %s", p.Name, p.ExitStatus, p.Errors)
 		}
 	}
 	return nil
 }
 
-// run is a run that goes on.
+// run is a run in progress.
 type run struct {
 	lab     *Lab
 	options RunOptions
@@ -119,9 +118,9 @@ type run struct {
 	before  [][2]linkCounts // at the start
 	last    [][2]linkCounts // at the last sample
 
-	stops sync.WaitGroup // of programs that the timeline stops
+	stops sync.WaitGroup // waits for programs that the timeline stops
 
-	mu       sync.Mutex // of what follows
+	mu       sync.Mutex // guards the following
 	lastAt   float64
 	links    []LinkResult
 	events   []EventResult
@@ -129,14 +128,13 @@ type run struct {
 	failure  error
 }
 
-// Run runs the topology's programs, flows and timeline for its RunTime, or until
-// ctx ends. Programs without a start in the timeline start first; times count
-// from when the flows are connected. All of it has ended when Run returns. What
-// a flow, a program or an event met is in the result (RunResult.Failure); an
-// error is only of what could not begin.
+// Run runs the topology's programs, flows and timeline for its RunTime, or until ctx ends. Programs
+// without a start in the timeline start first; times count from when the flows are connected.
+// Everything has ended when Run returns. Errors of a flow, a program or an event are in the result
+// (RunResult.Failure); Run itself returns an error only if the run could not start.
 func (l *Lab) Run(ctx context.Context, o RunOptions) (_ *RunResult, err error) {
 	if !l.own {
-		return nil, configErrorf("lab %q belongs to another process, which alone can run it", l.Topology.Name)
+		return nil, configErrorf("lab %q belongs to another process; only that process can run it", l.Topology.Name)
 	}
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -190,11 +188,11 @@ func (r *run) startProgram(p Program) error {
 	return err
 }
 
-// run is all that happens between the first program and the end of the last.
+// run is the part of the run between the first program and the end of the last.
 func (r *run) run(ctx context.Context) (*RunResult, error) {
 	t := r.lab.Topology
 	length := t.RunTime()
-	// Until the flows are connected nobody knows when the run starts.
+	// The start is unknown until the flows are connected.
 	started := make(chan struct{})
 	onInterval := func(flows []traffic.FlowInterval) { <-started; r.sample(flows) }
 	var session *traffic.Session
@@ -212,7 +210,7 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	} else {
 		r.start = traffic.MonotonicNow()
 	}
-	// What came while the flows connected is not the run's.
+	// Packets of connecting are not part of the run.
 	err := r.begin()
 	close(started)
 	if err != nil {
@@ -250,7 +248,7 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	return result, r.failure
 }
 
-// begin keeps what the links have counted until now.
+// begin stores the counters of the links at the start.
 func (r *run) begin() error {
 	for i, l := range r.lab.Topology.Links {
 		c, err := r.lab.counts(i)
@@ -264,7 +262,7 @@ func (r *run) begin() error {
 	return nil
 }
 
-// since is the time since the start in seconds.
+// since returns the time since the start in seconds.
 func (r *run) since() float64 { return float64(traffic.MonotonicNow()-r.start) / 1e9 }
 
 // wait takes the samples of a run without flows.
@@ -279,7 +277,7 @@ func (r *run) wait(ctx context.Context, length time.Duration) {
 	}
 }
 
-// sleep is false if ctx ended first.
+// sleep returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
@@ -322,7 +320,7 @@ func (r *run) sample(flows []traffic.FlowInterval) {
 	}
 }
 
-// sumUp fills in the totals of link i, and why the run cannot be used.
+// sumUp fills in the totals of link i, and the reasons why the run is unusable.
 func (r *run) sumUp(i int, seconds float64, result *RunResult) error {
 	now, err := r.lab.counts(i)
 	if err != nil {
@@ -342,7 +340,7 @@ func (r *run) sumUp(i int, seconds float64, result *RunResult) error {
 	return nil
 }
 
-// timeline lets events happen at their times.
+// timeline executes events at their times.
 func (r *run) timeline(ctx context.Context) {
 	t := r.lab.Topology
 	for _, e := range t.Timeline {
@@ -359,7 +357,7 @@ func (r *run) timeline(ctx context.Context) {
 	}
 }
 
-// happen does what an event says. Flows start and stop by themselves (timedFlows).
+// happen executes an event. Flows start and stop by themselves (timedFlows).
 func (r *run) happen(e Event) error {
 	for i, name := range r.names {
 		if name != e.Link {
@@ -375,7 +373,7 @@ func (r *run) happen(e Event) error {
 	}
 	for _, p := range r.lab.Topology.Programs {
 		if p.Name == e.Start {
-			// One at 0 has started with the others.
+			// A program at 0 was started before the flows.
 			if e.At == 0 {
 				return nil
 			}
@@ -391,7 +389,7 @@ func (r *run) happen(e Event) error {
 	}
 	r.mu.Unlock()
 	if doomed != nil {
-		// It may take its time; what comes next does not wait.
+		// Stopping may take time; the next event does not wait for it.
 		r.stops.Go(func() { doomed.stop("by the timeline") })
 	}
 	return nil

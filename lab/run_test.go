@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// wan is, with the link in the middle as it is given:
+// wan returns a topology with the given link in the middle:
 //
 //	client ── router ──wan── server
 func wan(l lab.LinkSpec) *lab.Topology {
@@ -42,9 +42,8 @@ func run(t testing.TB, topology *lab.Topology, o lab.RunOptions) *lab.RunResult 
 	return r
 }
 
-// A flow that offers 40 Mbit/s sees its link's rate of 20 Mbit/s, and 5 from 2 s
-// on, within 10 %: a machine that stands still at the wrong time costs some.
-// What the link says it carried is what arrived.
+// A flow that offers 40 Mbit/s gets its link's rate of 20 Mbit/s, and of 5 from 2 s on, within 10 %,
+// which allows for stalls of the machine. The link's counters agree with the arrivals.
 func TestRunChangesRate(t *testing.T) {
 	for _, backend := range []lab.Backend{lab.Veth, lab.Emulator} {
 		t.Run(string(backend), func(t *testing.T) {
@@ -78,7 +77,7 @@ func testChangesRate(t testing.TB, backend lab.Backend) {
 	if l.Name != "wan" || l.Backend != backend || (l.Seed != 0) != (backend == lab.Emulator) {
 		t.Errorf("link %+v", l)
 	}
-	// Not all of what it carried need have been read: the run ends with a full queue.
+	// The run ends with a full receive queue, so that not all that the link carried was read.
 	if off := float64(l.Forward.Total.Bytes)*8/f.Total.DeliveredL2Bits - 1; off < -0.01 || off > 0.05 || l.Forward.Total.Dropped == 0 {
 		t.Errorf("the link carried %+v, %+.1f %% of what arrived", l.Forward.Total, 100*off)
 	}
@@ -91,8 +90,8 @@ func testChangesRate(t testing.TB, backend lab.Backend) {
 	}
 }
 
-// Programs start and stop as the timeline says, with their children; what they
-// print and return is kept.
+// Programs start and stop as specified in the timeline, with their children; their output and exit
+// status are stored.
 func TestRunPrograms(t *testing.T) {
 	topology := wan(lab.LinkSpec{})
 	sh := func(name, script string) lab.Program {
@@ -104,13 +103,13 @@ func TestRunPrograms(t *testing.T) {
 		sh("stopped", "sleep 1000 & echo $!; wait"),
 		sh("endless", "echo here; exec sleep 1000"),
 		sh("later", "echo later"),
-		sh("parent", "sleep 1000 & echo $!"), // ends, and its child would not
+		sh("parent", "sleep 1000 & echo $!"), // exits, but its child does not
 		sh("deaf", "trap '' TERM; echo deaf; sleep 1000"),
 	}
 	topology.Timeline = []lab.Event{
 		{At: 500 * time.Millisecond, Stop: "stopped"},
 		{At: 700 * time.Millisecond, Start: "later"},
-		{At: 800 * time.Millisecond, Stop: "deaf"}, // and what follows does not wait for it
+		{At: 800 * time.Millisecond, Stop: "deaf"}, // and the next event does not wait for it
 		{At: 900 * time.Millisecond, Stop: "brief"},
 	}
 	folder := filepath.Join(t.TempDir(), "made")
@@ -122,7 +121,7 @@ func TestRunPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Name == "stopped" || p.Name == "parent" {
-			// Its child's pid; the child is gone with it.
+			// The pid of its child, which was killed with it.
 			if b, err := os.ReadFile("/proc/" + strings.TrimSpace(string(out)) + "/stat"); err == nil && !strings.Contains(string(b), ") Z ") {
 				t.Errorf("a child still runs: %s", b)
 			}
@@ -154,12 +153,12 @@ func TestRunPrograms(t *testing.T) {
 			t.Errorf("event %+v", e)
 		}
 	}
-	if err := r.Failure(); err == nil || !strings.Contains(err.Error(), "program brief ended with exit status 3: see "+folder+"/brief.err") {
+	if err := r.Failure(); err == nil || !strings.Contains(err.Error(), "program brief exited with status 3: see "+folder+"/brief.err") {
 		t.Errorf("failure is %v", err)
 	}
 }
 
-// A program that is not there ends a run before it begins, or fails its event.
+// A missing program fails a run before it begins, or fails its event.
 func TestRunMissingProgram(t *testing.T) {
 	topology := wan(lab.LinkSpec{})
 	topology.Duration = 200 * time.Millisecond
@@ -178,8 +177,8 @@ func TestRunMissingProgram(t *testing.T) {
 	}
 }
 
-// A run whose emulator was later than the link's bound cannot be used, and says
-// which link it was; with a bound that nothing exceeds it can.
+// A run is unusable if its emulator was later than the link's bound, and names the link. With a high
+// bound it is usable.
 func TestRunUnusable(t *testing.T) {
 	for _, bound := range []time.Duration{1, 10 * time.Second} {
 		topology := wan(lab.LinkSpec{Forward: lab.Path{Spec: link.Spec{Delay: time.Millisecond}}, LateBound: bound})
@@ -195,8 +194,7 @@ func TestRunUnusable(t *testing.T) {
 	}
 }
 
-// What ends early gives what was measured until then, and another process's lab
-// is not run.
+// A run that ends early has the results until then. A lab of another process cannot be run.
 func TestRunInterrupted(t *testing.T) {
 	topology := wan(lab.LinkSpec{})
 	topology.Duration = time.Minute
@@ -217,11 +215,11 @@ func TestRunInterrupted(t *testing.T) {
 	}
 	defer other.Close()
 	if _, err := other.Run(t.Context(), lab.RunOptions{}); !errors.Is(err, lab.ErrConfig) {
-		t.Errorf("run of another's lab: %v", err)
+		t.Errorf("run of the lab of another process: %v", err)
 	}
 }
 
-// With networks of its own choice a link is reached like others:
+// A link with its own networks is reachable like others:
 //
 //	client ──192.0.2.0/30── router ── server
 func TestAddressesOfChoice(t *testing.T) {

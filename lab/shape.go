@@ -12,22 +12,20 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Constants of a limited path, ours.
+// Constants of a limited path, chosen by this project.
 const (
-	// burstTime is how much HTB may catch up after a late timer; a link that was idle
-	// may send as much at once, so it is no longer than it must be. On a machine
-	// whose timers were late by more than 0.3 ms for 0.1 % of the time, 250 us lost
-	// 1.4 % of 101 Mbit/s and 1 ms lost nothing.
+	// burstTime is how much HTB may send at once after a late timer. An idle link may also send as
+	// much at once, so it is as short as possible. On a machine whose timers were late by more than
+	// 0.3 ms for 0.1 % of the time, 250 us lost 1.4 % of 101 Mbit/s and 1 ms lost nothing.
 	burstTime = 1e-3
-	// segmentBelow is the rate under which super-packets are cut: a full one
-	// (68,130 bytes) takes more than 1 ms there, and a real link would let other
-	// packets in between its segments.
+	// segmentBelow is the rate below which super-packets are segmented: a full one (68,130 bytes)
+	// takes more than 1 ms there, and on a real link other packets could be sent between its segments.
 	segmentBelow = 545 * unit.Mbit
-	// cutBurst lets a frame of 1,514 bytes and a VLAN tag pass TBF, but nothing
-	// larger, which TBF then segments (tbf_segment); wholeBurst lets all pass.
+	// cutBurst lets a frame of 1,514 bytes and a VLAN tag pass TBF, but nothing larger, which TBF then
+	// segments (tbf_segment); wholeBurst lets all packets pass.
 	cutBurst, wholeBurst = 1600, 80_000
-	// leafRate of TBF refills cutBurst in 13 ns, so that HTB never finds the leaf
-	// waiting. At 10 Gbit/s (1.3 us) it often did, and lost a timer's latency.
+	// leafRate of TBF refills cutBurst in 13 ns, so that HTB never finds the leaf throttled. At 10
+	// Gbit/s (1.3 us) it often was, which cost a timer's latency.
 	leafRate = 1 * unit.Tbit
 	// frame is a full Ethernet frame.
 	frame = mtu + 14
@@ -36,9 +34,9 @@ const (
 // Handles of a limited device: HTB, its class, and the class's leaf.
 var shapeRoot, shapeClass, shapeLeaf = netlink.MakeHandle(1, 0), netlink.MakeHandle(1, 1), netlink.MakeHandle(2, 0)
 
-// shape limits what link sends: an HTB class of the rate, whose leaf is a TBF
-// that is much faster than it. HTB is exact at any rate; TBF bounds the queue in
-// bytes and cuts super-packets. The calling thread must be in h's namespace.
+// shape limits what link sends: an HTB class of the rate, with a much faster TBF as leaf. HTB is exact
+// at any rate; TBF limits the queue in bytes and segments super-packets. The calling thread must be in
+// h's namespace.
 func shape(h *netlink.Handle, link netlink.Link, p Path) error {
 	if p.Rate == 0 {
 		return nil
@@ -57,8 +55,8 @@ func shape(h *netlink.Handle, link netlink.Link, p Path) error {
 	return nil
 }
 
-// reshape gives a device that shape limited another rate and queue. What waits
-// stays, and leaves at the new rate.
+// reshape changes the rate and queue of a device that shape limited. Queued packets stay, and leave at
+// the new rate.
 func reshape(h *netlink.Handle, link netlink.Link, p Path) error {
 	if err := h.ClassChange(class(link, p)); err != nil {
 		return fmt.Errorf("change HTB class: %w", err)
@@ -84,9 +82,8 @@ func leafBurst(p Path) uint32 {
 	return wholeBurst
 }
 
-// addLeaf adds a TBF of leafRate, in the calling thread's namespace. Package
-// netlink has no TCA_TBF_BURST, and gives the burst in ticks of 64 ns, at this
-// rate 8,000 bytes each.
+// addLeaf adds a TBF of leafRate, in the calling thread's namespace. Package netlink has no
+// TCA_TBF_BURST, and passes the burst in ticks of 64 ns, at this rate 8,000 bytes each.
 func addLeaf(link netlink.Link, parent, handle, limit, burst uint32) error {
 	return setLeaf(link, parent, handle, limit, burst, unix.NLM_F_CREATE|unix.NLM_F_EXCL)
 }
@@ -108,10 +105,10 @@ func setLeaf(link netlink.Link, parent, handle, limit, burst uint32, flags int) 
 	return err
 }
 
-// offloadOff turns segmentation, receive aggregation and transmit checksums off
-// on dev, in the calling thread's namespace.
+// offloadOff turns segmentation, receive aggregation and transmit checksums off on dev, in the calling
+// thread's namespace.
 func offloadOff(dev string) error {
-	// The order matters: the kernel refuses TSO without checksums, silently.
+	// The order matters: without checksums the kernel silently rejects TSO.
 	for _, cmd := range []uint32{unix.ETHTOOL_STSO, unix.ETHTOOL_SGSO, unix.ETHTOOL_SGRO, unix.ETHTOOL_STXCSUM} {
 		if err := ethtool.Set(dev, cmd, 0); err != nil {
 			return err

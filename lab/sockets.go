@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// destroySockets ends every TCP connection in the calling thread's namespace. A
-// connection whose program is gone, but whose data were never acknowledged, else
-// keeps the namespace alive until it has given up, which takes minutes. A kernel
-// without SOCK_DESTROY leaves it at that.
+// destroySockets closes every TCP connection in the calling thread's namespace. A connection whose
+// program has exited, but whose data were not acknowledged, would keep the namespace alive until it
+// times out, which takes minutes. Without SOCK_DESTROY in the kernel the connections stay.
 func destroySockets() error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		sockets, err := netlink.SocketDiagTCP(family)
@@ -25,7 +24,7 @@ func destroySockets() error {
 			req.AddData(diagRequest{s})
 			_, err := req.Execute(unix.NETLINK_INET_DIAG, 0)
 			if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
-				return fmt.Errorf("end a TCP connection: %w", err)
+				return fmt.Errorf("cannot close a TCP connection: %w", err)
 			}
 		}
 	}

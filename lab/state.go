@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateDir holds one file per lab, written before the lab is made and removed
-// after all of it is gone. It lies in /run because a lab does not outlive a boot.
+// stateDir has one file per lab, which is written before the lab is created and removed after
+// everything of it. It is in /run because a lab does not survive a reboot.
 const stateDir = "/run/headgate/lab"
 
-// state is the content of a lab's file: enough to take it down, or to enter it,
-// from another process.
+// state is the content of a lab's state file: what another process needs to take the lab down, or to
+// attach to it.
 type state struct {
 	Name     string    `json:"name"`
 	Owner    process   `json:"owner"`
@@ -26,23 +26,23 @@ type state struct {
 	Tenure   tenure    `json:"tenure"`
 	Made     time.Time `json:"made"`
 	Topology *Topology `json:"topology"`
-	// Processes were started inside by Node.Command and may still run.
+	// Processes were started by Node.Command and may still run.
 	Processes []process `json:"processes,omitempty"`
 }
 
-// tenure says what becomes of a lab when its owner ends.
+// tenure is how long a lab exists in relation to its owner.
 type tenure string
 
 const (
-	// owned labs belong to a running program; Down refuses while it lives.
+	// owned labs belong to a running program; Down fails while it lives.
 	owned tenure = "owned"
-	// held labs are kept up by a program that does nothing else; Down ends it.
+	// held labs belong to a program that only holds them; Down ends it.
 	held tenure = "held"
-	// left labs were made to stay.
+	// left labs stay without an owner.
 	left tenure = "left"
 )
 
-// process is a pid that cannot be mistaken for a later process of that number.
+// process is a pid that is not mistaken for a later process of that pid.
 type process struct {
 	PID int `json:"pid"`
 	// Start is the start time in clock ticks since boot: field 22 of proc_pid_stat(5).
@@ -52,13 +52,13 @@ type process struct {
 // thisProcess is the caller.
 func thisProcess() process { return processOf(os.Getpid()) }
 
-// processOf is the process that has pid now; Start is 0 if there is none.
+// processOf returns the process that has pid now; Start is 0 if there is none.
 func processOf(pid int) process {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return process{PID: pid}
 	}
-	// The command, in brackets, may itself hold spaces and brackets.
+	// The command, in parentheses, may itself have spaces and parentheses.
 	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" {
 		return process{PID: pid}
@@ -72,8 +72,8 @@ func (p process) alive() bool { return p.Start != 0 && processOf(p.PID) == p }
 func statePath(name string) string { return filepath.Join(stateDir, name+".json") }
 func tmpPath(name string) string   { return filepath.Join(stateDir, "."+name+".tmp") }
 
-// lockStates serialises claims and removals among processes. The lock ends with
-// the process that holds it.
+// lockStates serialises claims and removals among processes. The lock ends with the process that holds
+// it.
 func lockStates() (unlock func(), err error) {
 	if err := os.MkdirAll(stateDir, 0o755); err != nil {
 		return nil, permitted(fmt.Errorf("make %s: %w", stateDir, err))
@@ -95,8 +95,8 @@ func lockStates() (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// save replaces the lab's file in one step, so that a reader or a crash sees the
-// old or the new one.
+// save replaces the lab's state file atomically: a reader, also after a crash, sees the old or the new
+// one.
 func (s *state) save() error {
 	b, err := json.MarshalIndent(s, "", "\t")
 	if err != nil {

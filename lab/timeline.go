@@ -9,24 +9,24 @@ import (
 	"headgate.dev/headgate/lab/traffic"
 )
 
-// Event is something that happens while a lab runs: a link changes, or a flow or a
-// program starts or stops. One of Link, Start and Stop is given.
+// Event is a change during a run: a link changes, or a flow or a program starts or stops. One of Link,
+// Start and Stop is set.
 type Event struct {
 	// At is the time since the start of the run.
 	At time.Duration
-	// Link is the name of the link that changes, Forward and Back what its
-	// directions become; nil leaves one as it is.
+	// Link is the name of the link that changes, Forward and Back are the new properties of its
+	// directions; nil is no change.
 	Link          string `json:",omitempty"`
 	Forward, Back *Path  `json:",omitempty"`
 	// Start and Stop are names of flows and programs.
 	Start string `json:",omitempty"`
 	Stop  string `json:",omitempty"`
 
-	// words are what the file says, for people.
+	// words is the event as written in the file, for output.
 	words string
 }
 
-// String says what happens.
+// String describes the event.
 func (e Event) String() string {
 	switch {
 	case e.Start != "":
@@ -39,14 +39,13 @@ func (e Event) String() string {
 	return "set " + e.Link
 }
 
-// linkState is what a link is asked for from one time on: from the beginning, or
-// from an event.
+// linkState has the properties of a link from one time on: from the start, or from an event.
 type linkState struct {
-	event int // in Timeline; -1 is the beginning
+	event int // index in Timeline; -1 is the start
 	paths [2]Path
 }
 
-// states are the states of each link, in the order of time.
+// states returns the states of each link, in the order of time.
 func (t *Topology) states() [][]linkState {
 	out := make([][]linkState, len(t.Links))
 	byName := map[string]int{}
@@ -70,10 +69,10 @@ func (t *Topology) states() [][]linkState {
 	return out
 }
 
-// span is when something runs: from start, and until stop if that is not 0.
+// span is the time from start to stop; a stop of 0 is never.
 type span struct{ start, stop time.Duration }
 
-// spans are when each flow and program that the timeline names runs.
+// spans returns the times of each flow and program that the timeline names.
 func (t *Topology) spans() map[string]span {
 	out := map[string]span{}
 	for _, e := range t.Timeline {
@@ -91,8 +90,8 @@ func (t *Topology) spans() map[string]span {
 	return out
 }
 
-// timedFlows are the flows as the timeline lets them run. A flow's schedule counts
-// from its start.
+// timedFlows returns the flows with their times from the timeline. A flow's schedule counts from its
+// start.
 func (t *Topology) timedFlows() []traffic.Flow {
 	spans := t.spans()
 	out := slices.Clone(t.Flows)
@@ -109,8 +108,8 @@ func (t *Topology) timedFlows() []traffic.Flow {
 	return out
 }
 
-// timelineProblems finds events that name nothing, that come in the wrong order,
-// and links that no link can become.
+// timelineProblems finds events with unknown names or in the wrong order, and changes that a link does
+// not support.
 func (t *Topology) timelineProblems(add adder) {
 	startable, flow, bounded := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, f := range t.Flows {
@@ -126,7 +125,7 @@ func (t *Topology) timelineProblems(add adder) {
 	for n, e := range t.Timeline {
 		at := fmt.Sprintf("timeline[%d]", n)
 		if n > 0 && e.At < t.Timeline[n-1].At {
-			add(at+".at", "%v is before the event above it, at %v: write events in the order of time", e.At, t.Timeline[n-1].At)
+			add(at+".at", "%v is before the event above it, at %v: write events in chronological order", e.At, t.Timeline[n-1].At)
 		}
 		if e.At < 0 {
 			add(at+".at", "%v is before the start of the run", e.At)
@@ -141,23 +140,23 @@ func (t *Topology) timelineProblems(add adder) {
 			}
 		}
 		if kinds != 1 {
-			add(at, "an event does one thing: write start or stop with the name of a flow or program, or link with set")
+			add(at, "an event has one action: write start or stop with the name of a flow or program, or link with set")
 			continue
 		}
 		switch name := e.Start + e.Stop; {
 		case e.Link != "":
 			if !slices.Contains(links, e.Link) {
-				add(at+".link", "there is no link %q: links are %s", e.Link, some(links))
+				add(at+".link", "unknown link %q: links are %s", e.Link, some(links))
 			} else if e.Forward == nil && e.Back == nil {
 				add(at+".set", "nothing is set: write for example set: {rate: 10Mbit}")
 			}
 			changeProblems(at, e, add)
 		case !startable[name]:
-			add(at, "there is no flow or program %q: add it, or correct the name", name)
+			add(at, "unknown flow or program %q: add it, or correct the name", name)
 		case bounded[name]:
-			add(at, "flow %q has a start or stop of its own: leave that out, or the event", name)
+			add(at, "flow %q has its own start or stop: leave that out, or the event", name)
 		case e.Start != "" && (began[name] || ended[name]):
-			add(at+".start", "%q was started or stopped before: it runs once", name)
+			add(at+".start", "%q was started or stopped before: it can run only once", name)
 		case e.Stop != "" && ended[name]:
 			add(at+".stop", "%q was stopped before", name)
 		case e.Stop != "" && flow[name] && e.At <= spans[name].start:
@@ -169,7 +168,7 @@ func (t *Topology) timelineProblems(add adder) {
 	}
 }
 
-// changeProblems tells what is wrong with what a link becomes.
+// changeProblems finds the errors in the new properties of a link.
 func changeProblems(at string, e Event, add adder) {
 	told := map[string]bool{}
 	for _, p := range [2]*Path{e.Forward, e.Back} {
@@ -185,7 +184,7 @@ func changeProblems(at string, e Event, add adder) {
 	}
 }
 
-// some lists names, and not more than a line of them.
+// some joins names, up to a line of them.
 func some(names []string) string {
 	const most = 8
 	switch {

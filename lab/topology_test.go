@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The diamond, where no path leads through c, because it is a host:
+// The diamond topology, where no path leads through c, because c is a host:
 //
 //	a ── r1 ── r2 ── b      d
 //	      └─ c ─┘
@@ -64,9 +64,9 @@ func TestValidate(t *testing.T) {
 	if !errors.Is(err, ErrConfig) {
 		t.Fatalf("error is %v, not an ErrConfig", err)
 	}
-	for _, want := range []string{`name: "with space"`, `nodes[1].name: "all"`, `two nodes "b"`, `links[0].ends: there is no node "r1"`} {
+	for _, want := range []string{`name: "with space"`, `nodes[1].name: "all"`, `duplicate node name "b"`, `links[0].ends: unknown node "r1"`} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error does not say %s:\n%v", want, err)
+			t.Errorf("error does not have %s:\n%v", want, err)
 		}
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"path/filepath"
 )
 
-// directions are the names of a link's two, as files and results have them.
+// directions are the names of a link's two directions in files and results.
 var directions = [2]string{"forward", "back"}
 
-// openTrace makes the file for the release log of a direction of link i; nil if
-// none was asked for.
+// openTrace creates the release log of a direction of link i; nil without Trace.
 func (l *Lab) openTrace(i, dir int) (*os.File, error) {
 	if l.traceDir == "" {
 		return nil, nil
@@ -28,7 +27,7 @@ func (l *Lab) openTrace(i, dir int) (*os.File, error) {
 	return f, nil
 }
 
-// closeWires ends the emulated links and their logs.
+// closeWires closes the emulated links and their logs.
 func (l *Lab) closeWires() error {
 	errs := make([]error, len(l.wires))
 	inParallel(len(l.wires), func(i int) {

@@ -24,7 +24,7 @@ func init() {
 	if os.Getenv(visitEnv) == "" {
 		return
 	}
-	// The first thread, which is what /proc/PID/ns says.
+	// The first thread, to which /proc/PID/ns refers.
 	runtime.LockOSThread()
 	err := func() error {
 		ns, err := os.Open(os.Getenv(visitEnv))
@@ -38,8 +38,8 @@ func init() {
 	os.Exit(1)
 }
 
-// A program that visits every namespace of the machine is not killed as a lab that it looks at is
-// taken down; it is named among those that keep a namespace.
+// A program that visits every namespace of the machine is not killed when a lab that it visits is
+// taken down; it is listed among the processes that keep a namespace.
 func TestVisitorLives(t *testing.T) {
 	labtest.NeedRoot(t)
 	l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: lab.UniqueName("visited")}))
@@ -58,12 +58,12 @@ func TestVisitorLives(t *testing.T) {
 	ended := make(chan error, 1)
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || lines.Text() != "there <nil>" {
-		t.Fatalf("it says %q", lines.Text())
+		t.Fatalf("unexpected output %q", lines.Text())
 	}
 	go func() { ended <- c.Wait() }()
 	defer func() { c.Process.Kill(); <-ended }()
 
-	// What a namespace that stays is explained by.
+	// The error of a namespace that is not released lists these.
 	var conn net.PacketConn
 	if err := l.Node("server").Do(func() (err error) { conn, err = net.ListenPacket("udp", "127.0.0.1:0"); return err }); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestVisitorLives(t *testing.T) {
 		fmt.Sprintf("process %d (an open file in %s)", os.Getpid(), l.Node("router").Namespace()),
 	} {
 		if !strings.Contains(who, want) {
-			t.Errorf("%s is not among those that hold it: %s", want, who)
+			t.Errorf("%s is not listed as a user: %s", want, who)
 		}
 	}
 	conn.Close()
@@ -85,10 +85,10 @@ func TestVisitorLives(t *testing.T) {
 	select {
 	case err := <-ended:
 		ended <- err
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the process exited with %v", err)
 	case <-time.After(time.Second):
 	}
-	c.Process.Kill() // the namespace stays for as long as somebody is there
+	c.Process.Kill() // the namespace stays while it has a user
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}

@@ -14,26 +14,26 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds on what is read at all: they keep a damaged file from taking the
-// machine's memory or the parser's stack. The largest lab is some 100 KB.
+// Limits on the input: they keep a damaged file from exhausting the machine's memory or the parser's
+// stack. The largest lab is some 100 KB.
 const (
 	maxFile    = 1 << 20
 	maxNesting = 32
 )
 
-// document reads one YAML file by walking its nodes, so that every mistake has
-// its line and all are found in one go.
+// document reads one YAML file by walking its nodes, so that every error has its line and all are
+// found in one pass.
 type document struct {
 	file  string
-	lines map[string]int // of every key that was seen: "links[2].rate"
+	lines map[string]int // line of every key: "links[2].rate"
 	errs  []error
 }
 
-// fail notes a mistake at a key, or at line if that is not 0.
+// fail records an error at a key, or at line if that is not 0.
 func (d *document) fail(line int, key, format string, a ...any) {
 	where := d.file
-	// A key that is not in the file (it is missing, or follows from a shorter form)
-	// is at the nearest one around it.
+	// A key that is not in the file (it is missing, or follows from a shorter form) gets the line of
+	// the nearest enclosing one.
 	for k := key; line == 0 && k != ""; k = k[:max(strings.LastIndexAny(k, ".["), 0)] {
 		line = d.lines[k]
 	}
@@ -46,12 +46,12 @@ func (d *document) fail(line int, key, format string, a ...any) {
 	d.errs = append(d.errs, configErrorf("%s: %s", where, fmt.Sprintf(format, a...)))
 }
 
-// parse gives the root of the file's only document.
+// parse returns the root of the file's only document.
 func (d *document) parse(text []byte) (root ast.Node) {
 	defer func() {
-		// The parser is held to real files, not to every string of bytes.
+		// The parser panics on some invalid input.
 		if r := recover(); r != nil {
-			d.fail(0, "", "the file cannot be read as YAML: check its quotes, brackets and indentation")
+			d.fail(0, "", "cannot parse the file as YAML: check its quotes, brackets and indentation")
 			root = nil
 		}
 	}()
@@ -61,7 +61,7 @@ func (d *document) parse(text []byte) (root ast.Node) {
 	}
 	tokens := lexer.Tokenize(string(text))
 	if line := tooDeep(tokens); line > 0 {
-		d.fail(line, "", "lists and mappings nest more than %d deep: take the brackets away", maxNesting)
+		d.fail(line, "", "lists and mappings are nested more than %d deep: remove brackets", maxNesting)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -70,7 +70,7 @@ func (d *document) parse(text []byte) (root ast.Node) {
 		if errors.As(err, &e) && e.GetToken() != nil {
 			d.fail(e.GetToken().Position.Line, "", "%s: correct the YAML", e.GetMessage())
 		} else {
-			d.fail(0, "", "the file cannot be read as YAML: %v", err)
+			d.fail(0, "", "cannot parse the file as YAML: %v", err)
 		}
 		return nil
 	}
@@ -90,7 +90,7 @@ func (d *document) parse(text []byte) (root ast.Node) {
 	return root
 }
 
-// tooDeep is the line of the first token that nests too deep, or 0.
+// tooDeep returns the line of the first token that is nested too deep, or 0.
 func tooDeep(tokens token.Tokens) int {
 	flow, dashes, line := 0, 0, 0
 	for _, t := range tokens {
@@ -119,7 +119,7 @@ func lineOf(n ast.Node) int {
 	return n.GetToken().Position.Line
 }
 
-// pairs are the keys and values of a mapping, in order.
+// pairs returns the keys and values of a mapping, in order.
 func (d *document) pairs(key string, n ast.Node, use func(name, key string, value ast.Node)) {
 	var values []*ast.MappingValueNode
 	switch m := n.(type) {
@@ -143,7 +143,7 @@ func (d *document) pairs(key string, n ast.Node, use func(name, key string, valu
 			sub = key + "." + name
 		}
 		if seen[name] {
-			d.fail(lineOf(v.Key), sub, "the key is there twice: take one away")
+			d.fail(lineOf(v.Key), sub, "duplicate key: remove one")
 			continue
 		}
 		seen[name] = true
@@ -152,7 +152,7 @@ func (d *document) pairs(key string, n ast.Node, use func(name, key string, valu
 	}
 }
 
-// fields says what to do with each key of a mapping.
+// fields has a function for each key of a mapping.
 type fields map[string]func(key string, n ast.Node)
 
 // mapping reads a mapping whose keys are known.
@@ -186,7 +186,7 @@ func (d *document) list(key string, n ast.Node, each func(key string, n ast.Node
 	}
 }
 
-// text is a scalar's text; ok is false if n is none.
+// text returns a scalar's text; ok is false for another node.
 func text(n ast.Node) (string, bool) {
 	switch s := n.(type) {
 	case *ast.StringNode:
@@ -197,8 +197,8 @@ func text(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// scalar gives a field that is read from one value's text. parse's error is the
-// message and should say what to write.
+// scalar returns a field that is parsed from one value. The error of parse is the message and should
+// have a remedy.
 func scalar[T any](d *document, to *T, parse func(string) (T, error)) func(string, ast.Node) {
 	return func(key string, n ast.Node) {
 		s, ok := text(n)

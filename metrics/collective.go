@@ -18,16 +18,16 @@ var (
 	connectionLabels = []string{"set", "destination", "local", "remote"}
 
 	setControlled    = prometheus.NewDesc("headgate_collective_controlled", "1 if the connection set is controlled.", setLabels, nil)
-	setWaiting       = prometheus.NewDesc("headgate_collective_waiting", "1 if the cgroup or unit of the connection set does not exist.", setLabels, nil)
+	setWaiting       = prometheus.NewDesc("headgate_collective_cgroup_missing", "1 if the cgroup or unit of the connection set does not exist.", setLabels, nil)
 	setMembers       = prometheus.NewDesc("headgate_collective_connections", "Number of connections in the connection set.", setLabels, nil)
-	setRetransmitted = prometheus.NewDesc("headgate_collective_resent_ratio", "Fraction of segments retransmitted since control of the set started or ended.", setLabels, nil)
+	setRetransmitted = prometheus.NewDesc("headgate_collective_retransmitted_ratio", "Fraction of segments retransmitted since control of the set started or ended.", setLabels, nil)
 
-	needs         = prometheus.NewDesc("headgate_collective_needed_bits_per_second", "Payload rate of the connection measured before congestion, from which its learned proportion follows.", connectionLabels, nil)
-	pace          = prometheus.NewDesc("headgate_collective_pace_bits_per_second", "Pacing cap of the connection, if there is one.", connectionLabels, nil)
-	window        = prometheus.NewDesc("headgate_collective_window_bytes", "Window cap of the connection, if there is one.", connectionLabels, nil)
-	roundTrip     = prometheus.NewDesc("headgate_collective_round_trip_seconds", "Newest round-trip time of the connection.", connectionLabels, nil)
+	needs         = prometheus.NewDesc("headgate_collective_learned_rate_bits_per_second", "Payload rate of the connection measured before congestion, from which its learned proportion follows.", connectionLabels, nil)
+	pace          = prometheus.NewDesc("headgate_collective_pacing_cap_bits_per_second", "Pacing cap of the connection, if there is one.", connectionLabels, nil)
+	window        = prometheus.NewDesc("headgate_collective_window_cap_bytes", "Window cap of the connection, if there is one.", connectionLabels, nil)
+	roundTrip     = prometheus.NewDesc("headgate_collective_round_trip_seconds", "Last measured round-trip time of the connection.", connectionLabels, nil)
 	acked         = prometheus.NewDesc("headgate_collective_acknowledged_bytes_total", "Acknowledged payload of the connection.", connectionLabels, nil)
-	retransmitted = prometheus.NewDesc("headgate_collective_resent_segments_total", "Retransmitted segments of the connection.", connectionLabels, nil)
+	retransmitted = prometheus.NewDesc("headgate_collective_retransmitted_segments_total", "Retransmitted segments of the connection.", connectionLabels, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -41,19 +41,19 @@ func TestServe(t *testing.T) {
 	for _, want := range []string{
 		`headgate_collective_controlled{destination="10.0.1.1",set="db"} 1`,
 		`headgate_collective_connections{destination="10.0.1.1",set="db"} 2`,
-		`headgate_collective_resent_ratio{destination="10.0.1.1",set="db"} 0.25`,
-		`headgate_collective_waiting{destination="",set="web"} 1`,
-		"headgate_collective_needed_bits_per_second" + of + "4.8e+06",
-		"headgate_collective_pace_bits_per_second" + of + "4e+06",
+		`headgate_collective_retransmitted_ratio{destination="10.0.1.1",set="db"} 0.25`,
+		`headgate_collective_cgroup_missing{destination="",set="web"} 1`,
+		"headgate_collective_learned_rate_bits_per_second" + of + "4.8e+06",
+		"headgate_collective_pacing_cap_bits_per_second" + of + "4e+06",
 		"headgate_collective_round_trip_seconds" + of + "0.024",
 		"headgate_collective_acknowledged_bytes_total" + of + "1000",
-		"headgate_collective_resent_segments_total" + of + "3",
+		"headgate_collective_retransmitted_segments_total" + of + "3",
 	} {
 		if !strings.Contains(string(text), want+"\n") {
 			t.Errorf("missing metric %s:\n%s", want, text)
 		}
 	}
-	if strings.Contains(string(text), "headgate_collective_window_bytes{") {
+	if strings.Contains(string(text), "headgate_collective_window_cap_bytes{") {
 		t.Error("a window cap is exported for a connection without one")
 	}
 }

@@ -33,30 +33,30 @@ var (
 	groupBacklog   = prometheus.NewDesc("headgate_group_backlog_bytes", "Bytes in the queue of the group.", groupLabels, nil)
 	groupDelay     = prometheus.NewDesc("headgate_group_queue_delay_seconds", "Sojourn time of the packet that left the queue last; 0 for an idle group.", groupLabels, nil)
 	groupUnmet     = prometheus.NewDesc("headgate_group_unmet_seconds_total", "Time in which the group had a backlog and was served more slowly than its guarantee.", groupLabels, nil)
-	groupsLeftOut  = prometheus.NewDesc("headgate_groups_left_out", "Number of groups that are not exported, beyond the first 2000.", nil, nil)
+	groupsOmitted  = prometheus.NewDesc("headgate_groups_not_exported", "Number of groups that are not exported, beyond the first 2000.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g groups) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{groupGuarantee, groupCeiling, groupBytes, groupPackets, groupDrops, groupMarks, groupBacklog, groupDelay, groupUnmet, groupsLeftOut} {
+	for _, d := range []*prometheus.Desc{groupGuarantee, groupCeiling, groupBytes, groupPackets, groupDrops, groupMarks, groupBacklog, groupDelay, groupUnmet, groupsOmitted} {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (g groups) Collect(to chan<- prometheus.Metric) {
-	told, left := 0, 0
+	exported, omitted := 0, 0
 	for _, s := range g.states() {
 		for direction, d := range map[string]*shaper.DirectionState{"out": s.Out, "in": s.In} {
 			if d == nil {
 				continue
 			}
 			for _, one := range d.Groups {
-				if told == maxGroups {
-					left++
+				if exported == maxGroups {
+					omitted++
 					continue
 				}
-				told++
+				exported++
 				of := []string{s.Dev, direction, one.Path}
 				gauge(to, groupGuarantee, float64(one.Guarantee), of...)
 				gauge(to, groupCeiling, float64(one.Ceiling), of...)
@@ -70,7 +70,7 @@ func (g groups) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
-	gauge(to, groupsLeftOut, float64(left))
+	gauge(to, groupsOmitted, float64(omitted))
 }
 
 // counter sends one counter.

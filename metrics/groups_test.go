@@ -18,13 +18,13 @@ func TestGroups(t *testing.T) {
 # HELP headgate_group_delivered_bytes_total Bytes delivered by the group, in layer 2.
 # TYPE headgate_group_delivered_bytes_total counter
 headgate_group_delivered_bytes_total{dev="eth0",direction="in",group="web"} 1500
-# HELP headgate_groups_left_out Number of groups that are not exported, beyond the first 2000.
-# TYPE headgate_groups_left_out gauge
-headgate_groups_left_out 0
+# HELP headgate_groups_not_exported Number of groups that are not exported, beyond the first 2000.
+# TYPE headgate_groups_not_exported gauge
+headgate_groups_not_exported 0
 # HELP headgate_group_unmet_seconds_total Time in which the group had a backlog and was served more slowly than its guarantee.
 # TYPE headgate_group_unmet_seconds_total counter
 headgate_group_unmet_seconds_total{dev="eth0",direction="in",group="web"} 7
-`), "headgate_group_delivered_bytes_total", "headgate_groups_left_out", "headgate_group_unmet_seconds_total")
+`), "headgate_group_delivered_bytes_total", "headgate_groups_not_exported", "headgate_group_unmet_seconds_total")
 	if err != nil {
 		t.Error(err)
 	}
@@ -35,10 +35,10 @@ headgate_group_unmet_seconds_total{dev="eth0",direction="in",group="web"} 7
 		t.Errorf("%d groups are exported, want %d", n, maxGroups)
 	}
 	err = testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP headgate_groups_left_out Number of groups that are not exported, beyond the first 2000.
-# TYPE headgate_groups_left_out gauge
-headgate_groups_left_out 5
-`), "headgate_groups_left_out")
+# HELP headgate_groups_not_exported Number of groups that are not exported, beyond the first 2000.
+# TYPE headgate_groups_not_exported gauge
+headgate_groups_not_exported 5
+`), "headgate_groups_not_exported")
 	if err != nil {
 		t.Error(err)
 	}

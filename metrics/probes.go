@@ -17,13 +17,13 @@ const MaxProbes = 2000
 
 // ProbeState is the state of the probe schedule, with its newest results.
 type ProbeState struct {
-	// Newest has the newest result of each direction and measure; LeftOut reports whether there are more
+	// Newest has the newest result of each direction and measure; Truncated reports whether there are more
 	// than MaxProbes.
-	Newest  []Probe
-	LeftOut bool
+	Newest    []Probe
+	Truncated bool
 	// Running is the number of running measurements.
 	Running int
-	// Spent is the amount that measurements have sent through each host today.
+	// Spent is the number of bytes that measurements have sent through each host today.
 	Spent map[string]unit.Bytes
 }
 
@@ -66,15 +66,15 @@ func estimate(name, unit, help string, of func(*path.Answer) *probe.Estimate) of
 }
 
 var (
-	probeSuccess  = prometheus.NewDesc("headgate_probe_success", "1 if the last attempt of the measurement was complete.", probeLabels, nil)
-	probeAt       = prometheus.NewDesc("headgate_probe_measured_timestamp_seconds", "Time of the last completed measurement.", probeLabels, nil)
-	probeTried    = prometheus.NewDesc("headgate_probe_tried_timestamp_seconds", "Time of the last attempt.", probeLabels, nil)
-	probeTrip     = prometheus.NewDesc("headgate_probe_round_trip_seconds", "Minimum round-trip time of the handshake.", probeLabels, nil)
-	probeLoss     = prometheus.NewDesc("headgate_probe_loss_ratio", "Fraction of the probe packets that were lost.", probeLabels, nil)
-	probeOwn      = prometheus.NewDesc("headgate_probe_own_limit_bits_per_second", "Lowest limit that Headgate had at either end during the measurement, if there was one.", probeLabels, nil)
-	probeRunning  = prometheus.NewDesc("headgate_probe_running", "Number of running measurements.", nil, nil)
-	probeSpent    = prometheus.NewDesc("headgate_probe_spent_bytes", "Amount that measurements have sent through the host today.", []string{"host"}, nil)
-	probesLeftOut = prometheus.NewDesc("headgate_probes_left_out", "1 if there are more results than the 2000 that are exported.", nil, nil)
+	probeSuccess    = prometheus.NewDesc("headgate_probe_success", "1 if the last attempt of the measurement was complete.", probeLabels, nil)
+	probeAt         = prometheus.NewDesc("headgate_probe_last_completed_timestamp_seconds", "Time of the last completed measurement.", probeLabels, nil)
+	probeTried      = prometheus.NewDesc("headgate_probe_last_attempt_timestamp_seconds", "Time of the last attempt.", probeLabels, nil)
+	probeTrip       = prometheus.NewDesc("headgate_probe_round_trip_seconds", "Minimum round-trip time of the handshake.", probeLabels, nil)
+	probeLoss       = prometheus.NewDesc("headgate_probe_loss_ratio", "Fraction of the probe packets that were lost.", probeLabels, nil)
+	probeOwn        = prometheus.NewDesc("headgate_probe_own_limit_bits_per_second", "Lowest limit that Headgate had at either end during the measurement, if there was one.", probeLabels, nil)
+	probeRunning    = prometheus.NewDesc("headgate_probe_running", "Number of running measurements.", nil, nil)
+	probeSpent      = prometheus.NewDesc("headgate_probe_budget_spent_bytes", "Bytes that measurements have sent through the host today, of its daily budget.", []string{"host"}, nil)
+	probesTruncated = prometheus.NewDesc("headgate_probe_results_truncated", "1 if there are more results than the 2000 that are exported.", nil, nil)
 
 	estimates = []ofEstimate{
 		estimate("capacity", "bits_per_second", "Capacity of the path, in layer 2.", func(a *path.Answer) *probe.Estimate { return a.Capacity }),
@@ -115,7 +115,7 @@ func (p probes) Describe(to chan<- *prometheus.Desc) {
 			to <- d
 		}
 	}
-	for _, d := range []*prometheus.Desc{probeRunning, probeSpent, probesLeftOut} {
+	for _, d := range []*prometheus.Desc{probeRunning, probeSpent, probesTruncated} {
 		to <- d
 	}
 }
@@ -138,7 +138,7 @@ func (p probes) Collect(to chan<- prometheus.Metric) {
 	for host, spent := range now.Spent {
 		gauge(to, probeSpent, float64(spent), host)
 	}
-	gauge(to, probesLeftOut, boolValue(now.LeftOut))
+	gauge(to, probesTruncated, boolValue(now.Truncated))
 }
 
 // collect sends the metrics of one result.

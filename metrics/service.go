@@ -62,7 +62,7 @@ type Requests struct{ *prometheus.HistogramVec }
 // NewRequests returns a histogram with buckets from 1 ms to 8 s.
 func NewRequests() Requests {
 	return Requests{prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "headgate_controller_request_seconds", Help: "Duration of requests to the API.",
+		Name: "headgate_controller_request_duration_seconds", Help: "Duration of requests to the API.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	}, []string{"operation", "status"})}
 }

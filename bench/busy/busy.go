@@ -10,13 +10,13 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Clock counts from New on.
+// Clock counts processor time from New on.
 type Clock struct {
 	objects objectObjects
 	links   []link.Link
 }
 
-// New begins to count.
+// New starts counting.
 func New() (_ *Clock, err error) {
 	spec, err := loadObject()
 	if err != nil {
@@ -27,24 +27,24 @@ func New() (_ *Clock, err error) {
 	}
 	c := &Clock{}
 	if err := spec.LoadAndAssign(&c.objects, nil); err != nil {
-		return nil, fmt.Errorf("load what counts processor time: %w", err)
+		return nil, fmt.Errorf("cannot load the processor time programs: %w", err)
 	}
 	for _, p := range []*ebpf.Program{c.objects.Switched, c.objects.SoftirqBegins, c.objects.SoftirqEnds} {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("attach what counts processor time: %w", err), c.Close())
+			return nil, errors.Join(fmt.Errorf("cannot attach the processor time programs: %w", err), c.Close())
 		}
 		c.links = append(c.links, l)
 	}
 	return c, nil
 }
 
-// Total is the time of all processors. A task that has run without a break since before
-// counts when it stops.
+// Total returns the time of all processors. A task that has run without interruption since an earlier
+// call counts when it is switched out.
 func (c *Clock) Total() (sum time.Duration, err error) {
 	var all []struct{ BusyNS, SinceNS, SoftirqNS uint64 }
 	if err := c.objects.Processors.Lookup(uint32(0), &all); err != nil {
-		return 0, fmt.Errorf("read processor time: %w", err)
+		return 0, fmt.Errorf("cannot read the processor time: %w", err)
 	}
 	for _, p := range all {
 		sum += time.Duration(p.BusyNS)
@@ -52,7 +52,7 @@ func (c *Clock) Total() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// Close ends it.
+// Close stops counting.
 func (c *Clock) Close() error {
 	var errs []error
 	for _, l := range c.links {

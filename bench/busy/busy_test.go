@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/lab/labtest"
 )
 
-// What this program uses counts, and what another does not.
+// Processor time of this program counts, that of another does not.
 func TestClock(t *testing.T) {
 	labtest.NeedRoot(t)
 	c, err := busy.New()
@@ -34,28 +34,28 @@ func TestClock(t *testing.T) {
 		return after - before
 	}
 	labtest.Try(t, func(t *labtest.Check) {
-		var took time.Duration // of a processor, which others may want, too
+		var took time.Duration // of a processor, which other programs may use as well
 		own := used(func() {
 			for before := processorTime(); took < each; {
 				took = processorTime() - before
 			}
 		})
 		if own < took*8/10 || own > took*15/10 {
-			t.Errorf("of %v in a loop %v are counted", took, own)
+			t.Errorf("of %v in a loop %v were counted", took, own)
 		}
 		other := exec.Command("sh", "-c", "while :; do :; done")
 		if err := other.Start(); err != nil {
 			t.Fatal(err)
 		}
 		if others := used(func() { time.Sleep(each) }); others > each/4 {
-			t.Errorf("while another program had a processor for %v, %v are counted", each, others)
+			t.Errorf("while another program had a processor for %v, %v were counted", each, others)
 		}
 		_ = other.Process.Kill()
 		_ = other.Wait()
 	})
 }
 
-// processorTime is what this program has had of all processors.
+// processorTime returns the time that this program used on all processors.
 func processorTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

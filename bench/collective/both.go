@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// bothCases have FTP under control as well: in the databases' set, or in one of its own.
+// bothCases control FTP as well: in the databases' set, or in a set of its own.
 func bothCases(d *bench.Draw) (out []bench.Case) {
 	for _, together := range []bool{true, false} {
 		c := seedCase{queue: "full", ftp: 8, marks: "af31-af21", control: "reno"}
@@ -29,9 +29,9 @@ func bothCases(d *bench.Draw) (out []bench.Case) {
 		out = append(out, bench.Case{
 			Name: id,
 			Claims: []bench.Claim{
-				bench.NewClaim(id+"/ratio", "DB1:DB2, off what was offered", ratioOff, plain),
-				bench.NewClaim(id+"/databases", "what both carry", notStarved),
-				bench.NewClaim(id+"/ftp", "what it carries", notStarved),
+				bench.NewClaim(id+"/ratio", "ratio DB1:DB2, deviation from the offered ratio", ratioOff, plain),
+				bench.NewClaim(id+"/databases", "rate of both databases", notStarved),
+				bench.NewClaim(id+"/ftp", "rate of FTP", notStarved),
 			},
 			Takes:     func(quick bool) time.Duration { return timesOf(quick).takes() },
 			Alongside: func(quick bool) string { return alongside(quick, "both") },

@@ -13,8 +13,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// calmCase is a set that nothing congests, in turns with us and without: four paced members
-// and one that asks and is answered.
+// calmCase is a set without congestion, alternately with and without control: four paced members and
+// one that sends requests and gets responses.
 func calmCase() bench.Case {
 	pairs := func(quick bool) int {
 		if quick {
@@ -26,8 +26,8 @@ func calmCase() bench.Case {
 	return bench.Case{
 		Name: "calm/1Gbit",
 		Claims: []bench.Claim{
-			bench.NewClaim("calm/1Gbit/throughput", "what the paced members carry, off that without", asWithout),
-			bench.NewClaim("calm/1Gbit/latency", "the median time of an answer, off that without", asWithout),
+			bench.NewClaim("calm/1Gbit/throughput", "rate of the paced members, deviation from that without control", asWithout),
+			bench.NewClaim("calm/1Gbit/latency", "median response time, deviation from that without control", asWithout),
 		},
 		Takes: func(quick bool) time.Duration { return time.Duration(2*pairs(quick)) * (length + 2*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
@@ -52,7 +52,7 @@ func calmCase() bench.Case {
 	}
 }
 
-// calmRun gives the rate of the paced members, and the median time of an answer in ms.
+// calmRun returns the rate of the paced members, and the median response time in ms.
 func calmRun(ctx context.Context, law string, length time.Duration) (rate, latency float64, err error) {
 	c := fastCase{rate: unit.Gbit, rtt: 10 * time.Millisecond, control: "cubic", queue: "droptail"}
 	l, err := lab.Up(ctx, c.topology())

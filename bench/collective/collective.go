@@ -1,5 +1,5 @@
-// Package collective is the bench "collective": plain TCP, the seed's cycle and ours beside
-// each other, on real TCP.
+// Package collective is the bench "collective": plain TCP, the paper's method and Headgate's compared
+// with each other, on real TCP. The paper is in docs/seeds.md.
 package collective
 
 import (
@@ -8,7 +8,7 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// Bench is every row of the table in the issue that asked for collective control.
+// Bench returns the bench with every row of targets.go.
 func Bench(d *bench.Draw) bench.Bench {
 	return bench.Bench{
 		Name:  "collective",
@@ -20,17 +20,18 @@ func Bench(d *bench.Draw) bench.Bench {
 	}
 }
 
-const about = `The seed's network, fixed where it is silent: 10 Mbit/s links, 10 ms between the two routers,
-one FIFO a port with RED per code point on its average, with room for twice L_max of AF31;
-AF11 is treated as AF21. Plain TCP, the seed's cycle and ours each have a network of their
-own, at the same time and with the same arrivals.
+const about = `The network is that of the paper (docs/seeds.md). Where the paper has no value: 10 Mbit/s links, 10 ms between the
+two routers, one FIFO a port with RED per code point on its average, with a limit of twice L_max of
+AF31; AF11 is treated as AF21. Plain TCP, the paper's method and Headgate's each have their own
+network, in parallel and with the same arrivals.
 
-Ratios are of what was carried in the congested minute, against what was offered from the
-beginning to the end of it. Of the 25 s of calm in which it can be learnt that is a draw: the
-two differ by 4 % in the mean. Sent again and variation are in the same minute; a database has
-recovered by what it gets from 5 to 15 s after it. Variation is the standard deviation of
-DB1's rate over half-seconds, of its mean.
+Ratios are of the rates in the congested minute, compared with the load offered from the
+beginning of the run to the end of that minute. The load of the 25 s without congestion, from which
+the proportion is learned, is a random sample of that: the two differ by 4 % on average.
+Retransmissions and variation are in the same minute. The recovery of a database is its rate
+from 5 to 15 s after the minute. Variation is the standard deviation of DB1's rate over
+half-seconds, relative to its mean.
 
-The five greedy members are counted from 5 s on, beside 20 rivals from 15 s on. Processor
-time is the daemon's, which prints nothing meanwhile, and what the kernel says of the eBPF
-programs.`
+The five greedy members are counted from 5 s on, with 20 competing flows from 15 s on. Processor
+time is that of the daemon, which prints nothing during the measurement, and that of the eBPF programs by the
+kernel's statistics.`

@@ -8,7 +8,7 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// Every row and every named case of the table is a claim.
+// Every row and every case of the table of targets has a claim.
 func TestEveryCaseIsClaimed(t *testing.T) {
 	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
 	if err != nil {
@@ -48,11 +48,11 @@ func TestEveryCaseIsClaimed(t *testing.T) {
 	}
 	for _, id := range want {
 		if _, ok := byID[id]; !ok {
-			t.Errorf("there is no claim %s", id)
+			t.Errorf("no claim %s", id)
 		}
 	}
 	if c := byID["losses/full/4Mbit/af31-af21/cubic"]; c.Target.Value != 0 {
-		t.Errorf("the case that loses nothing may lose %v", c.Target.Value)
+		t.Errorf("the case without losses may lose %v", c.Target.Value)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestQuickIsQuick(t *testing.T) {
 	}
 }
 
-// What may be sent again is the larger of a part of plain TCP's and a thousandth.
+// The allowed retransmissions are the larger of a part of plain TCP's and a thousandth.
 func TestMayResend(t *testing.T) {
 	for _, c := range []struct {
 		seedCase

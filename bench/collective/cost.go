@@ -23,16 +23,16 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// cost is what the programs and the daemon take of a core while one set's flows send:
+// cost is how much of a core the eBPF programs and the daemon use while the flows of one set send:
 //
 //	client ── router ── path ── server
 type cost struct {
 	id    string
-	path  lab.LinkSpec // but for its ends
-	idle  int          // connections of the set that send nothing
+	path  lab.LinkSpec // without its ends
+	idle  int          // idle connections of the set
 	flows []traffic.Flow
 	aim   bench.Target
-	// byHand: those of IPv4 weigh two, and those of IPv6 one.
+	// byHand: connections over IPv4 have weight two, those over IPv6 weight one.
 	byHand bool
 	settle time.Duration
 }
@@ -59,8 +59,8 @@ func costCases() []bench.Case {
 	}
 }
 
-// connectIdle opens connections that nobody accepts, so that they take a file each, and
-// sends nothing over them.
+// connectIdle opens connections that are not accepted, so that they take one file each, and sends
+// nothing over them.
 func connectIdle(l *lab.Lab, n int) (end func(), err error) {
 	to, err := l.Node("server").Addr(false)
 	if err != nil {
@@ -104,12 +104,12 @@ func (c cost) length(quick bool) time.Duration {
 
 func (c cost) bench() bench.Case {
 	claims := []bench.Claim{
-		bench.NewClaim(c.id, "eBPF and daemon", c.aim),
-		bench.NewClaim(c.id+"/daemon", "the daemon's part", measuredPercent),
-		bench.NewClaim(c.id+"/carried", "all of them", measuredOnly),
+		bench.NewClaim(c.id, "processor time of eBPF and daemon", c.aim),
+		bench.NewClaim(c.id+"/daemon", "processor time of the daemon", measuredPercent),
+		bench.NewClaim(c.id+"/carried", "rate of all connections", measuredOnly),
 	}
 	if c.byHand {
-		claims = append(claims, bench.NewClaim(c.id+"/proportion", "all of IPv4 to all of IPv6, off 2:1", measuredPercent))
+		claims = append(claims, bench.NewClaim(c.id+"/proportion", "rate of IPv4 to that of IPv6, deviation from 2:1", measuredPercent))
 	}
 	return bench.Case{
 		Name: c.id, Claims: claims,
@@ -146,7 +146,7 @@ func (c cost) run(ctx context.Context, r *bench.Run) (err error) {
 	defer end()
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {
-		return fmt.Errorf("switch the kernel's eBPF statistics on: %w", err)
+		return fmt.Errorf("cannot turn on the kernel's eBPF statistics: %w", err)
 	}
 	defer stats.Close()
 	length := c.length(r.Quick)
@@ -165,7 +165,7 @@ func (c cost) run(ctx context.Context, r *bench.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	var carried [2]float64 // of IPv4, of IPv6
+	var carried [2]float64 // of IPv4 and of IPv6
 	for i, f := range s.Wait().Flows {
 		iv := f.Between(c.settle, c.settle+length)
 		carried[i%2] += float64(iv.DeliveredBytes) * 8 / iv.Seconds
@@ -182,7 +182,7 @@ func (c cost) run(ctx context.Context, r *bench.Run) (err error) {
 	return nil
 }
 
-// set is all that the client sends.
+// set returns all ports from which the client sends.
 func (c cost) set(l *lab.Lab) (set, error) {
 	from, err := l.Node("client").Addr(false)
 	if err != nil {
@@ -210,7 +210,7 @@ func (d *daemon) spent() (out spent, err error) {
 	if err != nil {
 		return out, err
 	}
-	// Fields 14 and 15 of proc(5), the 12th and 13th after the name's bracket.
+	// Fields 14 and 15 of proc(5) are the 12th and 13th after the closing parenthesis of the name.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	for _, f := range fields[11:13] {
 		ticks, err := strconv.Atoi(f)
@@ -249,8 +249,7 @@ func (d *daemon) spent() (out spent, err error) {
 	return out, nil
 }
 
-// onlySet is the pin of the one set that a daemon watches in a case of cost; what is after
-// "set-" is the daemon's.
+// onlySet returns the pin of the only set of a daemon; the daemon chooses the text after "set-".
 func onlySet(dir string) (string, error) {
 	pins, err := filepath.Glob(filepath.Join(dir, "set-*"))
 	if err != nil {
@@ -267,5 +266,5 @@ func onlySet(dir string) (string, error) {
 	for _, e := range there {
 		names = append(names, e.Name())
 	}
-	return "", fmt.Errorf("one set is watched, but %s has %d pins named set-*: %s", dir, len(pins), strings.Join(names, ", "))
+	return "", fmt.Errorf("want one set, but %s has %d pins named set-*: %s", dir, len(pins), strings.Join(names, ", "))
 }

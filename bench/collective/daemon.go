@@ -20,21 +20,21 @@ import (
 	"headgate.dev/headgate/collective/host"
 )
 
-// What controls a set: nothing, the seed's cycle, or ours.
+// The methods of control: none, the paper's, and Headgate's.
 const (
 	plain = "plain"
 	seed  = "seed"
 	ours  = "headgate"
 )
 
-// laws are measured beside each other.
+// laws are the methods that are compared.
 var laws = []string{plain, seed, ours}
 
-// set is a set of connections of a daemon, chosen by the ports that their senders have.
+// set is a set of connections of a daemon, selected by source port.
 type set struct {
 	name         string
 	scaleControl string
-	rules        []string // of YAML, "sport: 5001"
+	rules        []string // in YAML, "sport: 5001"
 }
 
 // daemon is "headgate collective run", as a user would start it.
@@ -50,12 +50,12 @@ type daemon struct {
 
 var instances atomic.Int32
 
-// every is the time between two states of a daemon; seldom is for those whose cost is
-// measured, that of printing apart.
+// every is the time between two states of a daemon; seldom is for daemons whose cost is measured,
+// without that of printing.
 const every, seldom = 100 * time.Millisecond, time.Minute
 
-// watch starts a daemon and waits until it watches. Sets that nothing controls are left out;
-// without any there is no daemon.
+// watch starts a daemon and waits until it watches its sets. Sets without control are omitted; without
+// any set there is no daemon.
 func watch(ctx context.Context, sets ...set) (*daemon, error) { return watchEvery(ctx, every, sets...) }
 
 func watchEvery(ctx context.Context, every time.Duration, sets ...set) (*daemon, error) {
@@ -96,7 +96,7 @@ func watchEvery(ctx context.Context, every time.Duration, sets ...set) (*daemon,
 	case <-d.done:
 	case <-time.After(10 * time.Second):
 	}
-	return nil, errors.Join(fmt.Errorf("headgate collective run does not begin: %s", said.String()), d.end())
+	return nil, errors.Join(fmt.Errorf("headgate collective run does not start: %s", said.String()), d.end())
 }
 
 func configOf(sets []set) string {
@@ -131,7 +131,7 @@ func (d *daemon) read(out io.Reader, first chan<- struct{}) {
 	}
 }
 
-// of are a set's states so far.
+// of returns a set's states so far.
 func (d *daemon) of(name string) (out []host.State) {
 	if d == nil {
 		return nil
@@ -146,7 +146,7 @@ func (d *daemon) of(name string) (out []host.State) {
 	return out
 }
 
-// end ends the daemon, which lifts all caps.
+// end stops the daemon, which removes all caps.
 func (d *daemon) end() error {
 	if d == nil {
 		return nil

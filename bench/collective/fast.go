@@ -15,20 +15,20 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// fiveShares are those of the five members, in sixteenths.
+// fiveShares are the shares of the five members, in sixteenths.
 var fiveShares = []float64{8, 4, 2, 1, 1}
 
-// Times of a run: paced, greedy but not counted, and counted.
+// Phases of a run: paced, greedy without counting, and counted.
 const (
 	fastCalm   = 12 * time.Second
 	fastSettle = 5 * time.Second
 	fastCount  = 10 * time.Second
-	// Twenty rivals take longer to share.
+	// Twenty competing flows take longer to converge.
 	rivalsSettle, rivalsCount = 15 * time.Second, 30 * time.Second
 	quickSettle, quickCount   = 8 * time.Second, 8 * time.Second
 )
 
-// times are when what is counted begins and ends.
+// times are the start and the end of counting.
 func (c fastCase) times() (from, to time.Duration) {
 	if c.rivals > 0 && c.quick {
 		return fastCalm + quickSettle, fastCalm + quickSettle + quickCount
@@ -39,7 +39,7 @@ func (c fastCase) times() (from, to time.Duration) {
 	return fastCalm + fastSettle, fastCalm + fastSettle + fastCount
 }
 
-// fastCase is five members on one link, paced for a while and then greedy:
+// fastCase is five members on one link, first paced, then greedy:
 //
 //	server ── router ══rate, RTT══ client
 type fastCase struct {
@@ -48,7 +48,7 @@ type fastCase struct {
 	control string // cubic or bbr
 	queue   string // droptail, red or ecn
 	byHand  bool
-	rivals  int // greedy flows beside them
+	rivals  int // competing greedy flows
 	quick   bool
 }
 
@@ -86,7 +86,7 @@ func (c fastCase) bench(batch int) bench.Case {
 	measured := bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
-			bench.NewClaim(id, "the member that is farthest off its proportion", proportionOff, plain, seed),
+			bench.NewClaim(id, "largest deviation of a member from its proportion", proportionOff, plain, seed),
 			bench.NewClaim(id+"/together", "goodput of all five", measuredOnly, plain, seed),
 		},
 		Takes:     func(bool) time.Duration { return c.takes(c.laws()) },
@@ -112,15 +112,15 @@ func (c fastCase) bench(batch int) bench.Case {
 	return measured
 }
 
-// smoke tells whether the case is one of a smoke run.
+// smoke reports whether the case is part of a smoke run.
 func (c fastCase) smoke() bool {
 	return c.rate == 100*unit.Mbit && c.rtt == 10*time.Millisecond && c.control == "cubic" && c.queue == "droptail" && !c.byHand
 }
 
-// beside tells whether the machine carries the case under all laws at once, and another case.
+// beside reports whether the machine can run the case with all methods in parallel, and another case.
 func (c fastCase) beside() bool { return c.rate <= 100*unit.Mbit }
 
-// runAll runs the case under some laws: the rates of the five, by law.
+// runAll runs the case with some methods and returns the rates of the five, by method.
 func (c fastCase) runAll(ctx context.Context, laws []string) (map[string][]float64, error) {
 	out := map[string][]float64{}
 	var mu sync.Mutex
@@ -151,8 +151,7 @@ func (c fastCase) takes(laws []string) time.Duration {
 	return time.Duration(len(laws)) * (length + 3*time.Second)
 }
 
-// proportion is what the five have together, and how far the one is off its part that is
-// farthest.
+// proportion returns the total rate of the five, and the largest deviation of one from its share.
 func proportion(rates []float64) (sum, worst float64) {
 	for _, v := range rates {
 		sum += v
@@ -163,7 +162,7 @@ func proportion(rates []float64) (sum, worst float64) {
 	return sum, worst
 }
 
-// laws are those that know what to do: the seed has no weights by hand.
+// laws returns the methods that support the case: the paper's has no configured weights.
 func (c fastCase) laws() []string {
 	if c.byHand {
 		return []string{plain, ours}
@@ -189,7 +188,7 @@ func (c fastCase) topology() *lab.Topology {
 		s.Queue = link.Amount{Time: 4 * bdp}
 		s.RED = &link.RED{Profile: link.Profile{Min: link.Amount{Time: bdp / 2}, Max: link.Amount{Time: 2 * bdp}, Probability: 0.1}, ECN: c.queue == "ecn"}
 	}
-	// Buffers for 1 Gbit/s and 50 ms: with less it is they that bound the largest member.
+	// Buffers for 1 Gbit/s and 50 ms: smaller ones would limit the largest member.
 	sysctl := map[string]string{"net.ipv4.tcp_ecn": "0", "net.ipv4.tcp_wmem": "4096 16384 67108864", "net.ipv4.tcp_rmem": "4096 131072 67108864"}
 	if c.queue == "ecn" {
 		sysctl["net.ipv4.tcp_ecn"] = "1"
@@ -204,7 +203,7 @@ func (c fastCase) topology() *lab.Topology {
 	}
 }
 
-// run gives the rate of each member in bit/s of payload.
+// run returns the rate of each member in bit/s of payload.
 func (c fastCase) run(ctx context.Context, law string) (rates []float64, err error) {
 	l, err := lab.Up(ctx, c.topology())
 	if err != nil {

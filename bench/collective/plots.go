@@ -8,13 +8,13 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// plot draws both databases' rates over time, as the seed's figures 6 and 7 do: solid DB1,
-// dashed DB2, a colour for each law.
+// plot draws both databases' rates over time, as figures 6 and 7 of the paper: DB1 solid, DB2 dashed,
+// with a colour for each method.
 func (c seedCase) plot(r *bench.Run, got map[string]*seedRun) {
 	p := plot.Plot{
 		File: "databases-" + strings.ReplaceAll(c.id(), "/", "-"), Row: "ratio",
 		Title:   fmt.Sprintf("DB1 and DB2 (dashed), FTP of %d Mbit/s from %v to %v", c.ftp, c.times.ftp, c.times.quiet),
-		Caption: fmt.Sprintf("Each database's rate in 2 s, %s queues, %s, %s. Solid is DB1, which is offered twice as much as DB2 (dashed).", c.queue, c.marks, c.control),
+		Caption: fmt.Sprintf("Each database's rate in 2 s, %s queues, %s, %s. DB1 (solid) has twice the offered load of DB2 (dashed).", c.queue, c.marks, c.control),
 		X:       "time (s)", Y: "rate (Mbit/s)",
 	}
 	for i, law := range laws {

@@ -14,14 +14,14 @@ import (
 	"headgate.dev/headgate/lab/traffic"
 )
 
-// beside is how many of the seed's cases run at a time. One takes a quarter of two processors
-// under all laws, and half as much again in the seconds in which FTP begins.
+// beside is how many of the paper's cases run in parallel. One uses a quarter of two processors with
+// all methods, and half as much again while FTP starts.
 const beside = 3
 
-// draws is how many draws of the arrivals each of the seed's cases has.
+// draws is the number of random arrival sequences of each of the paper's cases.
 const draws = 3
 
-// seedCases are all of the seed's.
+// seedCases returns all cases of the paper.
 func seedCases(d *bench.Draw) (out []bench.Case) {
 	var all []seedCase
 	for _, control := range []string{"reno", "cubic"} {
@@ -42,14 +42,14 @@ func seedCases(d *bench.Draw) (out []bench.Case) {
 func (c seedCase) bench(batch string, drawn uint64) bench.Case {
 	id := c.id()
 	claims := []bench.Claim{
-		bench.NewClaim("ratio/"+id, "DB1:DB2, off what was offered", ratioOff, plain, seed),
-		bench.NewClaim("ratio/"+id+"/carried", "both databases", measuredOnly, plain, seed),
+		bench.NewClaim("ratio/"+id, "ratio DB1:DB2, deviation from the offered ratio", ratioOff, plain, seed),
+		bench.NewClaim("ratio/"+id+"/carried", "rate of both databases", measuredOnly, plain, seed),
 		bench.NewClaim("losses/"+id, "retransmissions of both databases", c.allowed(), plain, seed),
-		bench.NewClaim("recover/"+id+"/rate", "the less recovered database, 5 s after", recovered, plain, seed),
-		bench.NewClaim("recover/"+id+"/caps", "caps are gone after", released, seed),
+		bench.NewClaim("recover/"+id+"/rate", "rate of the database that recovered less, 5 s after the congestion", recovered, plain, seed),
+		bench.NewClaim("recover/"+id+"/caps", "time until all caps are removed", released, seed),
 	}
 	if c.ftp == 8 {
-		claims = append(claims, bench.NewClaim("smooth/"+id, "variation of DB1's rate beyond its offered load's", variation, seed))
+		claims = append(claims, bench.NewClaim("smooth/"+id, "variation of DB1's rate minus that of its offered load", variation, seed))
 	}
 	measured := bench.Case{
 		Name: "seed/" + id, Claims: claims, Runs: draws,
@@ -66,7 +66,7 @@ func (c seedCase) bench(batch string, drawn uint64) bench.Case {
 	return measured
 }
 
-// alongside is the batch of a case of the seed's network: in a smoke run all are one.
+// alongside returns the batch of a case of the paper's network: in a smoke run all are in one.
 func alongside(quick bool, batch string) string {
 	if quick {
 		return "smoke"
@@ -74,12 +74,12 @@ func alongside(quick bool, batch string) string {
 	return batch
 }
 
-// smoke tells whether the case is one of a smoke run: those of the seed's figures 3 to 14.
+// smoke reports whether the case is part of a smoke run: those of the paper's figures 3 to 14 are.
 func (c seedCase) smoke() bool {
 	return c.queue == "full" && c.marks == "af31-af21" && c.control == "reno" && c.ftp >= 4
 }
 
-// unsmoked leaves a case out of a smoke run.
+// unsmoked omits a case from a smoke run.
 func unsmoked(c bench.Case) bench.Case {
 	takes, run := c.Takes, c.Run
 	c.Takes = func(quick bool) time.Duration {
@@ -97,10 +97,10 @@ func unsmoked(c bench.Case) bench.Case {
 	return c
 }
 
-// errNotSmoked is of a case that a smoke run has no time for.
-var errNotSmoked = errors.New("a smoke run leaves it out: run it without --quick")
+// errNotSmoked is the error of a case that a smoke run omits.
+var errNotSmoked = errors.New("not part of a smoke run: run without --quick")
 
-// quiet is the case that the issue wants without a single loss.
+// quiet reports whether the case must have no loss (targets.go).
 func (c seedCase) quiet() bool {
 	return c.queue == "full" && c.ftp == 4 && c.marks == "af31-af21"
 }
@@ -112,7 +112,7 @@ func (c seedCase) allowed() bench.Target {
 	return resentPart
 }
 
-// measure runs the case under each law at once, with the same arrivals.
+// measure runs the case with all methods in parallel, with the same arrivals.
 func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error {
 	got := map[string]*seedRun{}
 	var mu sync.Mutex
@@ -140,7 +140,7 @@ func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error
 	for _, law := range laws {
 		run, sheet, id := got[law], r.Sheet(law), c.id()
 		sheet.Set("ratio/"+id, 100*math.Abs(run.ratio()/run.offeredRatio()-1))
-		sheet.Note("ratio/"+id, "%s: %.2f to 1 of %.2f offered, %.2f until the congestion began; %.2f and %.2f Mbit/s, FTP %.2f", law, run.ratio(), run.offeredRatio(), run.offeredUntil(c.times.ftp), run.carried("db1")/1e6, run.carried("db2")/1e6, run.carried("ftp")/1e6)
+		sheet.Note("ratio/"+id, "%s: ratio %.2f, offered %.2f, offered before the congestion %.2f; %.2f and %.2f Mbit/s, FTP %.2f", law, run.ratio(), run.offeredRatio(), run.offeredUntil(c.times.ftp), run.carried("db1")/1e6, run.carried("db2")/1e6, run.carried("ftp")/1e6)
 		sheet.Set("ratio/"+id+"/carried", (run.carried("db1")+run.carried("db2"))/1e6)
 		n, segments := run.resent()
 		switch {
@@ -158,7 +158,7 @@ func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error
 				sheet.Set("recover/"+id+"/caps", gone.Seconds())
 			} else {
 				sheet.Set("recover/"+id+"/caps", (c.times.end - c.times.quiet).Seconds())
-				sheet.Note("recover/"+id+"/caps", "%s: they were still there at the end", law)
+				sheet.Note("recover/"+id+"/caps", "%s: there were still caps at the end", law)
 			}
 			if c.ftp == 8 {
 				sheet.Set("smooth/"+id, run.roughness()/base.roughness())
@@ -171,7 +171,7 @@ func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error
 	return nil
 }
 
-// mayResend is how many segments the issue allows.
+// mayResend returns the number of retransmitted segments that the target allows.
 func (c seedCase) mayResend(plain, segments float64) float64 {
 	part := 0.2
 	if c.queue == "half" || c.marks == "af21" || c.marks == "af31" {
@@ -180,7 +180,7 @@ func (c seedCase) mayResend(plain, segments float64) float64 {
 	return max(part*plain, 0.001*segments)
 }
 
-// minute is the congested one.
+// minute returns the congested minute.
 func (s *seedRun) minute(flow string) traffic.Interval {
 	return s.Flow(flow).Between(s.times.ftp, s.times.quiet)
 }
@@ -189,8 +189,9 @@ func (s *seedRun) carried(flow string) float64 { return s.minute(flow).Delivered
 
 func (s *seedRun) ratio() float64 { return s.carried("db1") / s.carried("db2") }
 
-// offeredRatio is that of all that was offered until the congestion ended. Of 400 draws one in
-// five has another ratio until it begins, which is all that can be known, by more than 5 %.
+// offeredRatio returns the ratio of the load offered until the end of the congestion. In one of five
+// of 400 random sequences it differs by more than 5 % from the ratio before the congestion, which is
+// all that can be learned.
 func (s *seedRun) offeredRatio() float64 { return s.offeredUntil(s.times.quiet) }
 
 func (s *seedRun) offeredUntil(end time.Duration) float64 {
@@ -198,7 +199,8 @@ func (s *seedRun) offeredUntil(end time.Duration) float64 {
 	return offered("db1") / offered("db2")
 }
 
-// resent is what both databases sent again in the congested minute, and of how many.
+// resent returns the retransmissions of both databases in the congested minute, and the number of
+// segments.
 func (s *seedRun) resent() (n uint64, segments float64) {
 	for _, f := range []string{"db1", "db2"} {
 		m := s.minute(f)
@@ -208,8 +210,8 @@ func (s *seedRun) resent() (n uint64, segments float64) {
 	return n, segments
 }
 
-// recovered is the rate from 5 s after the congestion on, of that before it: of the database
-// that has less of its own.
+// recovered returns the rate from 5 s after the congestion on, relative to that before it, of the
+// database with the lower value.
 func (s *seedRun) recovered() float64 {
 	least := math.Inf(1)
 	for _, f := range []string{"db1", "db2"} {
@@ -220,7 +222,7 @@ func (s *seedRun) recovered() float64 {
 	return least
 }
 
-// capsGone is how long after the congestion the first second without any cap begins.
+// capsGone returns the time from the end of the congestion until the first second without any cap.
 func (s *seedRun) capsGone() (time.Duration, bool) {
 	from := time.Duration(-1)
 	for _, state := range s.states {
@@ -238,8 +240,8 @@ func (s *seedRun) capsGone() (time.Duration, bool) {
 	return 0, false
 }
 
-// roughness is how much DB1's rate varies over half-seconds, of its mean, beyond what it was
-// offered does.
+// roughness returns how much DB1's rate varies over half-seconds, relative to its mean, minus the
+// variation of its offered load.
 func (s *seedRun) roughness() float64 {
 	var got, offered []float64
 	for _, iv := range s.Flow("db1").Intervals {
@@ -250,7 +252,7 @@ func (s *seedRun) roughness() float64 {
 	return math.Sqrt(max(variance(got)-variance(offered), 0))
 }
 
-// variance is that of the values, of their mean.
+// variance returns the variance of the values, relative to their mean.
 func variance(v []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range v {
@@ -263,7 +265,7 @@ func variance(v []float64) float64 {
 
 type connection = host.ConnectionState
 
-// series are a run's figures over time, for pictures and for those who look closer.
+// series returns a run's rates over time, for plots and for analysis.
 type series struct {
 	Seconds []float64            `json:"s"`
 	Mbit    map[string][]float64 `json:"mbit"`

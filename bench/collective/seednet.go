@@ -15,8 +15,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// The seed's network (figure 2), with what the seed does not say: 10 ms of delay between the
-// routers, room for 1,000 segments at the hosts, and for twice L_max of AF31 in a router's port.
+// The paper's network (figure 2). Where the paper has no value: 10 ms of delay between the routers,
+// queues of 1,000 segments at the hosts, and of twice L_max of AF31 in a router's port.
 //
 //	server1 ──┐                      ┌── client1, client2   (databases)
 //	          router1 ──10 ms── router2
@@ -24,16 +24,16 @@ import (
 const (
 	seedRate  = 10 * unit.Mbit
 	seedDelay = 10 * time.Millisecond
-	// Payload rates of the databases, and what the lower layers and the application add.
+	// Payload rates of the databases, and the overhead of the lower layers and the application.
 	db1Rate, db2Rate = 4.8e6, 2.4e6
 	overhead         = 1.1
 	streams          = 25 // of FTP
 )
 
-// times are when the databases begin, FTP begins and ends, and the run ends.
+// times are the start of the databases, the start and end of FTP, and the end of the run.
 type times struct{ db, ftp, quiet, end time.Duration }
 
-// seedTimes are those of IV-A, and time to see what comes after; quickTimes a smoke run's.
+// seedTimes are those of section IV-A, and time for the recovery; quickTimes are for a smoke run.
 var (
 	seedTimes  = times{5 * time.Second, 30 * time.Second, 90 * time.Second, 113 * time.Second}
 	quickTimes = times{time.Second, 12 * time.Second, 22 * time.Second, 40 * time.Second}
@@ -53,16 +53,16 @@ const (
 	af11, af21, af31 = 10, 18, 26
 )
 
-// seedCase is one of the seed's runs.
+// seedCase is one of the paper's runs.
 type seedCase struct {
 	queue   string // full, half, double
-	ftp     int    // Mbit/s offered
-	marks   string // of the FTP and of the databases
+	ftp     int    // Mbit/s of offered load
+	marks   string // of FTP and of the databases
 	control string // congestion control: reno (without SACK) or cubic
 	times   times
 }
 
-// queues are L_max of AF31; those of others are half.
+// queues are the values of L_max of AF31; those of other code points are half.
 var queues = map[string]int{"full": 120, "half": 60, "double": 240}
 
 // marks are the code points of FTP and of the databases.
@@ -74,7 +74,7 @@ func (c seedCase) id() string {
 	return fmt.Sprintf("%s/%dMbit/%s/%s", c.queue, c.ftp, c.marks, c.control)
 }
 
-// profile is a RED of the seed's: L_min a third of L_max, P_D 10 %.
+// profile is a RED of the paper: L_min a third of L_max, P_D 10 %.
 func profile(most int) link.Profile {
 	return link.Profile{Min: link.Amount{Segments: most / 3}, Max: link.Amount{Segments: most}, Probability: 0.1}
 }
@@ -108,7 +108,7 @@ func (c seedCase) topology() *lab.Topology {
 	return t
 }
 
-// ports are handed out so that runs beside each other have none in common.
+// ports are allocated so that parallel runs have none in common.
 var ports atomic.Int32
 
 func nextPorts(n int) uint16 {
@@ -116,8 +116,8 @@ func nextPorts(n int) uint16 {
 	return uint16(first + (int(ports.Add(int32(n)))-n)%all)
 }
 
-// flows are the run's: the databases have the ports db and db+1 at server1, FTP has db+2 at
-// server2.
+// flows returns the flows of the run: the databases use the ports db and db+1 at server1, FTP uses
+// db+2 at server2.
 func (c seedCase) flows(db uint16) []traffic.Flow {
 	dscp := marks[c.marks]
 	kib := func(n unit.Bytes) unit.Bytes { return n * 1024 }
@@ -137,7 +137,8 @@ func (c seedCase) flows(db uint16) []traffic.Flow {
 			Congestion: c.control, DSCP: dscp[0], WindowClamp: 64 * 1024, Start: c.times.ftp, Stop: c.times.quiet,
 			Requests: &traffic.Requests{
 				Request: traffic.Always[unit.Bytes](100), Response: file,
-				// What the lower layers add, the connection's own packets among it, is 6 %.
+				// The overhead of the lower layers, including the connection's control packets, is 6
+				// %.
 				Rate:        float64(c.ftp) * 1e6 * overhead / 1.06 / 8 / mean,
 				Connections: streams, MaxBacklog: streams, Reconnect: true,
 			},
@@ -145,7 +146,7 @@ func (c seedCase) flows(db uint16) []traffic.Flow {
 	}
 }
 
-// seedRun is what became of a run.
+// seedRun is the result of a run.
 type seedRun struct {
 	*traffic.Result
 	times  times
@@ -153,7 +154,7 @@ type seedRun struct {
 	drops  uint64       // at router1
 }
 
-// run runs the case with the databases under a law; equal seeds draw the same arrivals.
+// run runs the case with the databases under a method; equal seeds give the same arrivals.
 func (c seedCase) run(ctx context.Context, law string, drawn uint64) (out *seedRun, err error) {
 	return c.runWith(ctx, drawn, func(port int) []set {
 		return []set{{name: dbSet, scaleControl: law, rules: []string{fmt.Sprintf("sport: %d-%d", port, port+1)}}}
@@ -163,8 +164,7 @@ func (c seedCase) run(ctx context.Context, law string, drawn uint64) (out *seedR
 // dbSet is the name of the databases' set.
 const dbSet = "db"
 
-// runWith runs the case with sets over the ports port and port+1 of the databases, and port+2
-// of FTP.
+// runWith runs the case with sets over the ports port and port+1 of the databases, and port+2 of FTP.
 func (c seedCase) runWith(ctx context.Context, drawn uint64, sets func(port int) []set) (out *seedRun, err error) {
 	l, err := lab.Up(ctx, c.topology())
 	if err != nil {

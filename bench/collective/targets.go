@@ -2,7 +2,7 @@ package collective
 
 import "headgate.dev/headgate/bench"
 
-// Targets, from the table of the issue that asked for collective control.
+// Targets of collective control.
 var (
 	ratioOff        = bench.Target{Op: "<=", Value: 5, Unit: "%"}
 	resentPart      = bench.Target{Op: "<=", Value: 1, Unit: "of what is allowed"}
@@ -21,7 +21,7 @@ var (
 	measuredOnly    = bench.Target{Op: bench.Measured, Unit: "Mbit/s"}
 )
 
-// rows are the table's rows, in its words.
+// rows are the rows of the table of targets.
 var rows = []bench.Row{
 	{ID: "ratio", What: "DB1:DB2 within 5 % of the ratio really offered, every case (report where plain TCP holds it too, and take no credit)"},
 	{ID: "losses", What: "DB retransmissions <= 20 % of plain TCP's or <= 0.1 % of segments (half queue and equal priority: <= 50 %); none at 4 Mbit/s, full queue, AF31"},

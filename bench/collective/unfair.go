@@ -8,7 +8,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// unfairCases are the five beside 20 greedy connections of others.
+// unfairCases are the five members besides 20 greedy connections outside of the set.
 func unfairCases() (out []bench.Case) {
 	for _, control := range []string{"cubic", "reno"} {
 		c := fastCase{rate: 100 * unit.Mbit, rtt: 20 * time.Millisecond, control: control, queue: "droptail", rivals: 20}
@@ -17,7 +17,7 @@ func unfairCases() (out []bench.Case) {
 			Name: id,
 			Claims: []bench.Claim{
 				bench.NewClaim(id, "goodput of all five", aggregate, seed),
-				bench.NewClaim(id+"/proportion", "the member that is farthest off its proportion", measuredPercent, plain, seed),
+				bench.NewClaim(id+"/proportion", "largest deviation of a member from its proportion", measuredPercent, plain, seed),
 			},
 			Takes: func(quick bool) time.Duration {
 				c.quick = quick

@@ -16,11 +16,11 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Ours.
+// Chosen by this project.
 const (
 	steps  = 10             // of the rate
-	step   = 40 * unit.Mbit // more or less
-	noStep = step / 2       // what is on the screen is the one or the other
+	step   = 40 * unit.Mbit // up or down
+	noStep = step / 2       // threshold between the two rates
 )
 
 func liveCase(d *bench.Draw) bench.Case {
@@ -28,7 +28,7 @@ func liveCase(d *bench.Draw) bench.Case {
 	return bench.Case{
 		Name: "live/step",
 		Claims: []bench.Claim{
-			bench.NewClaim("live/step", "from the first packet of another rate in the kernel to that rate on the screen, the slowest of ten", onScreen),
+			bench.NewClaim("live/step", "time from the first packet at a new rate in the kernel to that rate on the screen, the slowest of ten", onScreen),
 		},
 		Takes: func(bool) time.Duration { return 40 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
@@ -46,7 +46,7 @@ func liveCase(d *bench.Draw) bench.Case {
 			}
 			var slowest time.Duration
 			for n := range steps {
-				time.Sleep(time.Duration(drawn.Int(2000, 3000)) * time.Millisecond) // not in step with the page
+				time.Sleep(time.Duration(drawn.Int(2000, 3000)) * time.Millisecond) // not synchronous with the page
 				took, err := v.step(ctx, n)
 				if err != nil {
 					return err
@@ -59,7 +59,7 @@ func liveCase(d *bench.Draw) bench.Case {
 	}
 }
 
-// watching notes, by the machine's clock, when what is on the screen goes over a rate.
+// watching records, by the machine's clock, when the rate on the screen exceeds a threshold.
 const watching = `(() => {
 	const rate = () => {
 		const m = /([0-9.]+) ([kMG]?)bit\/s/.exec(document.querySelector('tr[data-key^="web "] .busy')?.innerText ?? "");
@@ -73,7 +73,7 @@ const watching = `(() => {
 	return true;
 })()`
 
-// step sends at a rate for a while, from nothing.
+// step sends at a rate for a while, starting from 0.
 func (v *viewer) step(ctx context.Context, n int) (time.Duration, error) {
 	if _, err := v.Is(fmt.Sprintf("wait(%d); true", int64(noStep))); err != nil {
 		return 0, err
@@ -95,7 +95,7 @@ func (v *viewer) step(ctx context.Context, n int) (time.Duration, error) {
 	return time.UnixMilli(int64(over)).Sub(began), err
 }
 
-// first is when the device's counter in the kernel begins to run at such a rate.
+// first returns when the device's counter in the kernel starts to increase at such a rate.
 func (v *viewer) first(ctx context.Context) (time.Time, error) {
 	node := v.scene.Lab().Node("host")
 	sent := func() (n uint64, err error) {
@@ -125,5 +125,5 @@ func (v *viewer) first(ctx context.Context) (time.Time, error) {
 		}
 		last = now
 	}
-	return time.Time{}, errors.New("nothing is sent")
+	return time.Time{}, errors.New("nothing was sent")
 }

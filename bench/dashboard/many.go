@@ -15,16 +15,16 @@ import (
 	"headgate.dev/headgate/internal/browser"
 )
 
-// hosts of 50 groups each.
+// hosts is the number of hosts, with 50 groups each.
 const hosts = 500
 
 func manyCase() bench.Case {
 	return bench.Case{
 		Name: "live/many",
 		Claims: []bench.Claim{
-			bench.NewClaim("live/many/paint", "from the request of the page to hosts with their rates on the screen, the median of five", onScreen),
-			bench.NewClaim("live/many/idle", "processor time of the browser on the overview, of 500 hosts of 50 groups", idle),
-			bench.NewClaim("live/many/memory", "the heap after ten minutes, against that after the first", flat),
+			bench.NewClaim("live/many/paint", "time from the request of the page to hosts with their rates on the screen, the median of five", onScreen),
+			bench.NewClaim("live/many/idle", "processor time of the browser on the overview of 500 hosts with 50 groups each", idle),
+			bench.NewClaim("live/many/memory", "heap after ten minutes, relative to that after the first", flat),
 		},
 		Takes: func(quick bool) time.Duration { return 40*time.Second + length(quick) },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
@@ -64,7 +64,7 @@ func manyCase() bench.Case {
 	}
 }
 
-// length is that of the stay on a page.
+// length returns how long a page is kept open.
 func length(quick bool) time.Duration {
 	if quick {
 		return 50 * time.Second
@@ -72,13 +72,13 @@ func length(quick bool) time.Duration {
 	return 10 * time.Minute
 }
 
-// painted notes when ten hosts have their rates on the screen, by the page's own clock, which begins with the
-// request.
+// painted records when ten hosts have their rates on the screen, by the page's own clock, which starts
+// with the request.
 const painted = `new MutationObserver(() => {
 	if (!window.painted && document.querySelectorAll("tr[data-key] .busy").length >= 10) requestAnimationFrame(() => { window.painted ??= performance.now(); });
 }).observe(document, {subtree: true, childList: true});`
 
-// paint is the median of five, in seconds.
+// paint returns the median of five, in seconds.
 func (v *viewer) paint() (float64, error) {
 	if _, err := chromedp.Call(v.Context(), page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: painted}); err != nil {
 		return 0, err
@@ -100,7 +100,7 @@ func (v *viewer) paint() (float64, error) {
 	return bench.Median(all), nil
 }
 
-// heap is what the page's has, when it is collected.
+// heap returns the page's heap after a garbage collection.
 func (v *viewer) heap() (bytes float64, err error) {
 	if _, err := chromedp.Call(v.Context(), heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
 		return 0, err
@@ -109,7 +109,7 @@ func (v *viewer) heap() (bytes float64, err error) {
 	return used.UsedSize, err
 }
 
-// processor is what the browser has used, with all that it has started.
+// processor returns the processor time of the browser and all its child processes.
 func (v *viewer) processor() (sum time.Duration) {
 	for _, pid := range bench.Family(chromedp.FromContext(v.Context()).Browser.Process().Pid) {
 		sum += bench.Ran(pid)

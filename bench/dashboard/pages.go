@@ -21,8 +21,8 @@ func pagesCase() bench.Case {
 	return bench.Case{
 		Name: "pages",
 		Claims: []bench.Claim{
-			bench.NewClaim("a11y/violations", "what axe-core finds on all pages, light, dark and 400 px wide", none),
-			bench.NewClaim("size/bundle", "all that a browser fetches for its pages, gzipped", bundle),
+			bench.NewClaim("a11y/violations", "violations that axe-core finds on all pages, light, dark and 400 px wide", none),
+			bench.NewClaim("size/bundle", "size of everything that a browser loads for the pages, gzipped", bundle),
 			bench.NewClaim("size/errors", "errors on the console and violations of the policy, on all pages", none),
 			bench.NewClaim("size/origins", "requests to another origin", none),
 		},
@@ -81,19 +81,19 @@ func pagesCase() bench.Case {
 	}
 }
 
-// tenant is one of whom there is a page.
+// tenant is a tenant with a page.
 const tenant = "shop"
 
-// axeCore is where that is, in the tree of sources.
+// axeCore returns the path of axe-core in the source tree.
 func axeCore(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "scripts/axe").Output()
 	if err != nil {
-		return "", fmt.Errorf("there is no axe-core: run the bench in the folder of the sources, and install npm: %w", err)
+		return "", fmt.Errorf("cannot find axe-core: run the benchmark in the source tree, with npm installed: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// violations are those of a page in all of its looks.
+// violations returns those of a page in all of its appearances.
 func (v *viewer) violations(axe string) (all []string, err error) {
 	for _, look := range browser.Viewports {
 		if err := v.SetViewport(look.Width, look.Height, look.Dark); err != nil {
@@ -108,7 +108,7 @@ func (v *viewer) violations(axe string) (all []string, err error) {
 	return all, nil
 }
 
-// bundle is the size of the page and what it names.
+// bundle returns the size of the page and of its assets.
 func (v *viewer) bundle(ctx context.Context) (int, error) {
 	assets, err := browser.Evaluate[[]string](v.Browser, `["/", ...performance.getEntriesByType("resource").map((r) => new URL(r.name).pathname).filter((n) => n.startsWith("/assets/"))]`)
 	if err != nil {
@@ -129,7 +129,7 @@ func (v *viewer) bundle(ctx context.Context) (int, error) {
 		}
 	}
 	if len(assets) < 3 {
-		return 0, errors.New("a page names no assets")
+		return 0, errors.New("the page has no assets")
 	}
 	return all.Len(), nil
 }

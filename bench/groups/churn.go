@@ -27,16 +27,16 @@ import (
 	"headgate.dev/headgate/shaper/htb"
 )
 
-// churnVeths come at once.
+// churnVeths are created at once.
 const churnVeths = 200
 
-// churnGroup is the veths' group of devices, by which they go.
+// churnGroup is the device group of the veths, by which they are deleted.
 const churnGroup = 200
 
-// churnRounds is how often they come and go in a full bench.
+// churnRounds is the number of rounds in a full benchmark.
 const churnRounds = 5
 
-// churnConfig is what a host with containers has.
+// churnConfig is the configuration of a host with containers.
 const churnConfig = `kind: Interface
 dev: "veth*"
 perspective: guest
@@ -53,9 +53,9 @@ in:
 
 func churnClaims() []bench.Claim {
 	return []bench.Claim{
-		bench.NewClaim("churn/200-veths/last", "from when the last of 200 is there until all are divided in both directions", churnLast),
-		bench.NewClaim("churn/200-veths/first-ten", "from when the tenth is there until ten are divided in both directions", churnFirst),
-		bench.NewClaim("churn/200-veths/left", "devices, tables of nftables and files that are left when they have gone, and devices that were not divided as they should be", churnLeft),
+		bench.NewClaim("churn/200-veths/last", "time from the creation of the last of 200 until all are shaped in both directions", churnLast),
+		bench.NewClaim("churn/200-veths/first-ten", "time from the creation of the tenth until ten are shaped in both directions", churnFirst),
+		bench.NewClaim("churn/200-veths/left", "devices, nftables tables and files that are left after the veths were deleted, and devices that were not shaped as configured", churnLeft),
 	}
 }
 
@@ -75,13 +75,13 @@ func runChurn(ctx context.Context, r *bench.Run) error {
 	sheet.SetAll("churn/200-veths/last", found["last"])
 	sheet.SetAll("churn/200-veths/first-ten", found["first-ten"])
 	sheet.Set("churn/200-veths/left", slices.Max(found["left"]))
-	sheet.Note("churn/200-veths/last", "they were made within %s s, and %s s after the first was there all were divided; the processor time of the agent was %s s",
+	sheet.Note("churn/200-veths/last", "created within %s s; all were shaped %s s after the first was created; the processor time of the agent was %s s",
 		bench.Number(bench.Median(found["made-in"])), bench.Number(bench.Median(found["all-in"])), bench.Number(bench.Median(found["agent-cpu"])))
 	sheet.Note("churn/200-veths/left", "%s s after the last veth had gone", bench.Number(bench.Median(found["gone-in"])))
 	return nil
 }
 
-// churn is one round: an agent of its own, 200 veths that come, and go.
+// churn is one round: a new agent, and 200 veths that are created and deleted.
 func churn(ctx context.Context, found findings) (err error) {
 	l, err := lab.Up(ctx, &lab.Topology{
 		Name: lab.UniqueName("bench"), Nodes: []lab.NodeSpec{{Name: "host"}, {Name: "containers"}}, Links: []lab.LinkSpec{{Ends: [2]string{"host", "containers"}}},
@@ -112,19 +112,19 @@ func churn(ctx context.Context, found findings) (err error) {
 	if err := ipBatch(ctx, host, come.String()); err != nil {
 		return err
 	}
-	// Whatever is not divided by then counts as left.
+	// Veths that are not shaped by then count as left.
 	const patience = 20 * time.Second
 	for end := time.Now().Add(patience); time.Now().Before(end) && len(w.divided()) < churnVeths; {
 		if err := wait(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	if err := wait(ctx, 500*time.Millisecond); err != nil { // for what follows
+	if err := wait(ctx, 500*time.Millisecond); err != nil { // for later changes
 		return err
 	}
 	made, divided := w.made(), w.divided()
 	if len(divided) < churnVeths {
-		return fmt.Errorf("after %v %d of %d veths are divided:\n%s", patience, len(divided), churnVeths, a.said())
+		return fmt.Errorf("after %v %d of %d veths are shaped:\n%s", patience, len(divided), churnVeths, a.said())
 	}
 	wrong := 0
 	err = host.Do(func() error {
@@ -173,7 +173,7 @@ func ipBatch(ctx context.Context, n *lab.Node, lines string) error {
 	return nil
 }
 
-// cpuOf is the processor time in seconds of a process, also of its threads that have ended.
+// cpuOf returns the processor time in seconds of a process, including its threads that have exited.
 func cpuOf(pid int) (seconds float64) {
 	const ticksPerSecond = 100
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -196,7 +196,7 @@ type agentProgram struct {
 	log bytes.Buffer
 }
 
-// Write keeps what it logs.
+// Write stores the log.
 func (a *agentProgram) Write(b []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -210,7 +210,7 @@ func (a *agentProgram) said() string {
 	return text[max(0, len(text)-2000):]
 }
 
-// startAgent starts one with a configuration, and waits until it says that it is ready.
+// startAgent starts an agent with a configuration, and waits until it is ready.
 func startAgent(ctx context.Context, n *lab.Node, config string) (_ *agentProgram, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -251,7 +251,7 @@ func startAgent(ctx context.Context, n *lab.Node, config string) (_ *agentProgra
 	}
 	_ = a.cmd.Process.Kill()
 	_ = a.cmd.Wait()
-	return nil, fmt.Errorf("the agent does not begin: %w\n%s", err, a.said())
+	return nil, fmt.Errorf("the agent does not start: %w\n%s", err, a.said())
 }
 
 func (a *agentProgram) end() error {
@@ -260,7 +260,7 @@ func (a *agentProgram) end() error {
 	return os.RemoveAll(a.dir)
 }
 
-// files is how many the agent keeps, besides the lock of its network namespace.
+// files returns how many files the agent has open, besides the lock of its network namespace.
 func (a *agentProgram) files() (n int, err error) {
 	err = filepath.WalkDir(a.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && filepath.Ext(d.Name()) != ".lock" {
@@ -271,8 +271,8 @@ func (a *agentProgram) files() (n int, err error) {
 	return n, err
 }
 
-// left counts devices and tables of Headgate's in a node without any device to divide, and
-// files that the agent has more than before.
+// left counts devices and tables of Headgate in a node without devices to shape, and files that the
+// agent has opened since.
 func (a *agentProgram) left(n *lab.Node, files int) (left int, err error) {
 	err = n.Do(func() error {
 		all, err := net.Interfaces()
@@ -286,14 +286,14 @@ func (a *agentProgram) left(n *lab.Node, files int) (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if out, err := n.Command(context.Background(), "nft", "list", "tables").Output(); err == nil { // else there are none
+	if out, err := n.Command(context.Background(), "nft", "list", "tables").Output(); err == nil { // otherwise there are none
 		left += strings.Count(string(out), " "+group.IFBPrefix)
 	}
 	now, err := a.files()
 	return left + max(0, now-files), err
 }
 
-// tcWatch hears of devices and of their traffic control as the kernel announces them.
+// tcWatch receives the kernel's notifications of devices and of their traffic control.
 type tcWatch struct {
 	conn *netlink.Conn
 	all  sync.WaitGroup
@@ -302,7 +302,7 @@ type tcWatch struct {
 	ifbs map[int]int       // the veth's index by the IFB's
 }
 
-// vethSeen is when a veth came, and what of its traffic control came last.
+// vethSeen has the time of a veth's creation, and that of the last change of its traffic control.
 type vethSeen struct {
 	made, last           time.Time
 	out, in, redirecting bool
@@ -312,7 +312,7 @@ type vethSeen struct {
 func watchTC() (*tcWatch, error) {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{Groups: 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1)})
 	if err != nil {
-		return nil, fmt.Errorf("listen to the kernel's announcements: %w", err)
+		return nil, fmt.Errorf("cannot listen to the kernel's notifications: %w", err)
 	}
 	if err := c.SetReadBuffer(64 << 20); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -331,7 +331,7 @@ func (w *tcWatch) listen() {
 	for {
 		msgs, err := w.conn.Receive()
 		if err != nil {
-			return // it was closed, or what is missing is not divided
+			return // it was closed, or a veth was not shaped in time
 		}
 		now := time.Now()
 		w.mu.Lock()
@@ -342,8 +342,7 @@ func (w *tcWatch) listen() {
 	}
 }
 
-// take takes in an announcement. Changes of a device that is divided count as part of
-// dividing it.
+// take handles a notification. Changes of a shaped device count as part of shaping it.
 func (w *tcWatch) take(m netlink.Message, now time.Time) {
 	const ifname, kind = 3, 1 // IFLA_IFNAME, TCA_KIND
 	if len(m.Data) < 16 {
@@ -382,7 +381,7 @@ func (w *tcWatch) take(m netlink.Message, now time.Time) {
 	case unix.RTM_NEWQDISC:
 		if text(20, kind) == "htb" {
 			if onIFB {
-				v.out = true // of a guest
+				v.out = true // of perspective guest
 			} else {
 				v.in = true
 			}
@@ -396,8 +395,8 @@ func (w *tcWatch) take(m netlink.Message, now time.Time) {
 	v.last = now
 }
 
-// made is when veths came, and divided when each of those that are had the last of its
-// traffic control, both in order.
+// made returns when veths were created, and divided when the traffic control of each existing one was
+// last changed, both in order.
 func (w *tcWatch) made() []time.Time { return w.times(func(v *vethSeen) time.Time { return v.made }) }
 func (w *tcWatch) divided() []time.Time {
 	return w.times(func(v *vethSeen) time.Time {

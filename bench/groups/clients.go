@@ -23,18 +23,18 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// clientsCase is a group that is one for every client, of which many are known and some
-// send more than their share.
+// clientsCase is a group with `each:`, with many known clients of which some send more than their
+// share.
 type clientsCase struct{ in bool }
 
 const (
 	clientsKnown  = 10_000
 	clientsActive = 1_000
 	clientsLimit  = 400 * unit.Mbit
-	// clientsOffer is what active clients offer, of their share.
+	// clientsOffer is the offered load of active clients, relative to their share.
 	clientsOffer = 1.2
-	// clientsCostLimit is what a flood of the smallest frames does not reach on this machine; its
-	// flow cache is as large as that of 400 Mbit/s.
+	// clientsCostLimit is not reached by a flood of the smallest frames; the flow cache is as large as
+	// that of 400 Mbit/s.
 	clientsCostLimit = 600 * unit.Mbit
 )
 
@@ -44,14 +44,14 @@ func (c clientsCase) id(what string) string {
 
 func (c clientsCase) claims() []bench.Claim {
 	return []bench.Claim{
-		bench.NewClaim(c.id("share"), "the worst of 1,000 active clients against its share of 400 Mbit/s", clientsShare),
-		bench.NewClaim(c.id("memory"), "the kernel's memory for 10,000 clients, under traffic", clientsMemory),
+		bench.NewClaim(c.id("share"), "largest deviation of 1,000 active clients from their share of 400 Mbit/s", clientsShare),
+		bench.NewClaim(c.id("memory"), "kernel memory for 10,000 clients, under traffic", clientsMemory),
 		bench.NewClaim(c.id("cost"), "eBPF time per packet, classifier and departure hook, of 1,000 active clients in random order", clientsCost),
 		bench.NewClaim(c.id("cost-all"), "the same of all 10,000 clients in random order", clientsCost),
 	}
 }
 
-// clientsGroup makes one group for each source.
+// clientsGroup has one client for each source.
 func clientsGroup(limit unit.Rate) group.Direction {
 	return group.Direction{Limit: limit, Groups: []group.Group{{
 		Name: "clients", Each: group.Each{IPv4: 32, IPv6: 64}, Clients: clientsKnown, Default: true,
@@ -69,14 +69,14 @@ func (c clientsCase) run(ctx context.Context, r *bench.Run) error {
 	return c.cost(ctx, r)
 }
 
-// share measures what arrives of each client.
+// share measures the rate of each client.
 func (c clientsCase) share(ctx context.Context, r *bench.Run) (err error) {
 	l, err := lab.Up(ctx, lab.Rig(lab.RigOptions{Name: lab.UniqueName("bench")}))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	for _, name := range []string{"client", "router", "server"} { // nobody has a way back to the clients
+	for _, name := range []string{"client", "router", "server"} { // no node has a route back to the clients
 		if out, err := l.Node(name).Command(ctx, "sh", "-c", "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done").CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -146,13 +146,13 @@ func (c clientsCase) share(ctx context.Context, r *bench.Run) (err error) {
 		total += got
 		worst = max(worst, 100*math.Abs(got-float64(want))/float64(want))
 	}
-	apart := 0.0 // from the mean
+	apart := 0.0 // deviation from the mean
 	for i := range answer {
 		apart = max(apart, 100*math.Abs(float64(now[i]-was[i])*fullest*8/took/(total/clientsActive)-1))
 	}
 	sheet := r.Sheet(bench.Ours)
 	sheet.Set(c.id("share"), worst)
-	sheet.Note(c.id("share"), "together %s Mbit/s; apply took %s s", bench.Number(total/1e6), bench.Number(applied.Seconds()))
+	sheet.Note(c.id("share"), "total %s Mbit/s; apply took %s s", bench.Number(total/1e6), bench.Number(applied.Seconds()))
 	sheet.Set(c.id("memory"), float64(under-before)/(1<<20))
 	sheet.Keep("apply_s", applied.Seconds())
 	sheet.Keep("total_mbit_per_s", total/1e6)
@@ -161,7 +161,7 @@ func (c clientsCase) share(ctx context.Context, r *bench.Run) (err error) {
 	return nil
 }
 
-// cost measures our programs under a limit that is never reached.
+// cost measures the eBPF programs under a limit that is not reached.
 func (c clientsCase) cost(ctx context.Context, r *bench.Run) error {
 	length := 4 * time.Second
 	if r.Quick {
@@ -193,10 +193,10 @@ func (c clientsCase) cost(ctx context.Context, r *bench.Run) error {
 	})
 }
 
-// clientAddress is the address of a client.
+// clientAddress returns the address of a client.
 func clientAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 64, byte(i >> 8), byte(i)}) }
 
-// clients gives each frame a source of its own.
+// clients sets a different source in each frame.
 func (f *flood) clients() {
 	for i, frame := range f.frames {
 		address := clientAddress(i).As4()
@@ -206,7 +206,7 @@ func (f *flood) clients() {
 	}
 }
 
-// flood has a full frame of each client, by the router, for a port of the other end.
+// flood has a full frame of each client, through the router, to a port of the other end.
 func (c clientsCase) flood(l *lab.Lab, from, to string) (f *flood, err error) {
 	device, err := l.Node(from).Device("router")
 	if err != nil {
@@ -247,7 +247,7 @@ func (c clientsCase) flood(l *lab.Lab, from, to string) (f *flood, err error) {
 	return f, nil
 }
 
-// pace sends so many frames a second of the active clients, one of each in turn.
+// pace sends frames of the active clients at a rate, one of each in turn.
 func (f *flood) pace(stop chan struct{}, rate float64) error {
 	order := f.random.Perm(clientsActive)
 	done, began := 0, time.Now()
@@ -258,7 +258,7 @@ func (f *flood) pace(stop chan struct{}, rate float64) error {
 		case <-time.After(500 * time.Microsecond):
 		}
 		due := int(time.Since(began).Seconds() * rate)
-		done = max(done, due-int(rate/2)) // what the machine kept back for longer is not made up for
+		done = max(done, due-int(rate/2)) // longer stalls of the machine are not compensated
 		for done < due {
 			n := min(floodBatch, due-done)
 			if err := f.send(n, func(k int) int { return order[(done+k)%clientsActive] }); err != nil {
@@ -270,7 +270,7 @@ func (f *flood) pace(stop chan struct{}, rate float64) error {
 	}
 }
 
-// arrivals count datagrams by client as a program receives them.
+// arrivals counts datagrams by client as a program receives them.
 type arrivals struct {
 	fd    int
 	count [clientsActive]atomic.Int64
@@ -319,8 +319,7 @@ func (a *arrivals) close() {
 	}
 }
 
-// kernelMemory is what the kernel has for its own, in bytes: slabs, per-CPU memory and
-// what is mapped one page after the other.
+// kernelMemory returns the kernel's own memory in bytes: slabs, per-CPU memory and vmalloc.
 func kernelMemory() (sum int64, err error) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/shaper"
 )
 
-// peerError decides what an error means: the case fails if it is ours, and goes
-// on without the figure if it is a peer's.
+// peerError handles an error by its origin: the case fails if it is Headgate's, and continues without
+// the value if it is a peer's.
 func peerError(s *bench.Sheet, err error) error {
 	if s.By == bench.Ours {
 		return err
@@ -21,7 +21,7 @@ func peerError(s *bench.Sheet, err error) error {
 	return nil
 }
 
-// alongside calls fn for all names at the same time.
+// alongside calls fn for all names in parallel.
 func alongside(names []string, fn func(name string) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(names))
@@ -32,7 +32,7 @@ func alongside(names []string, fn func(name string) error) error {
 	return errors.Join(errs...)
 }
 
-// countersOf is what the engine counted in a direction.
+// countersOf returns the engine's counters of a direction.
 func countersOf(s *shaper.State, in bool) *shaper.DirectionState {
 	if in {
 		return s.In
@@ -40,9 +40,8 @@ func countersOf(s *shaper.State, in bool) *shaper.DirectionState {
 	return s.Out
 }
 
-// inTurn calls fn for ours and then for each peer, or for the peers together:
-// where they load the machine little, and in a smoke run, which disturbs them and
-// is shorter.
+// inTurn calls fn for Headgate and then for each peer. It runs the peers in parallel where they load
+// the machine little, and in a smoke run, which is shorter and less exact.
 func inTurn(names []string, together bool, fn func(name string) error) error {
 	for i, name := range names {
 		if together && i > 0 {
@@ -65,10 +64,10 @@ func inPairs(names []string, fn func(name string) error) error {
 	return nil
 }
 
-// pairs is how long inPairs takes for n, one of which takes each.
+// pairs returns the duration of inPairs for n names with this duration each.
 func pairs(n int, each time.Duration) time.Duration { return time.Duration((n+1)/2) * each }
 
-// turns is how long inTurn takes for n, one of which takes each.
+// turns returns the duration of inTurn for n names with this duration each.
 func turns(together bool, n int, each time.Duration) time.Duration {
 	if together {
 		n = min(n, 2)
@@ -76,15 +75,15 @@ func turns(together bool, n int, each time.Duration) time.Duration {
 	return time.Duration(n) * each
 }
 
-// overhead is what a trial takes besides its length: to make the network, to
-// connect, and to take the network down.
+// overhead is the duration of a trial besides its measurement: creating the network, connecting, and
+// removing the network.
 const overhead = 500 * time.Millisecond
 
-// errSmoke is why a smoke run of everything lacks a figure.
-var errSmoke = errors.New("a smoke run has it only if it is asked for by name (--only)")
+// errSmoke is the reason why a smoke run of everything lacks a value.
+var errSmoke = errors.New("not part of a smoke run: select it by name (--only)")
 
-// leftOut tells whether a run is a smoke run of everything, whose three minutes are for
-// other cases, and says so in the result.
+// leftOut reports whether a run is a smoke run of everything, whose three minutes are for other cases,
+// and adds that to the result.
 func leftOut(r *bench.Run) bool {
 	if !r.Quick || r.Few {
 		return false
@@ -93,10 +92,10 @@ func leftOut(r *bench.Run) bool {
 	return true
 }
 
-// slow is the batch of cases that load the machine with a small part of what it carries.
+// slow is the batch of cases that use a small part of the machine's capacity.
 const slow = "slow"
 
-// inSlow is the batch of a case that a smoke run has together with the slow ones.
+// inSlow returns the batch of a case that a smoke run measures together with the slow ones.
 func inSlow(is bool) func(quick bool) string {
 	return func(quick bool) string {
 		if quick && is {
@@ -106,8 +105,8 @@ func inSlow(is bool) func(quick bool) string {
 	}
 }
 
-// slowLast orders cases so that those which a smoke run has together with the slow ones are
-// neighbours of what follows.
+// slowLast orders cases so that those which a smoke run measures together with the slow ones are
+// neighbours of the next cases.
 func slowLast(cases []bench.Case) []bench.Case {
 	slices.SortStableFunc(cases, func(a, b bench.Case) int {
 		return cmp.Compare(last(a.Alongside(true) == slow), last(b.Alongside(true) == slow))
@@ -115,7 +114,7 @@ func slowLast(cases []bench.Case) []bench.Case {
 	return cases
 }
 
-// last is for the order of cases.
+// last is the sort key of cases.
 func last(is bool) int {
 	if is {
 		return 1

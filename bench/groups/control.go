@@ -23,7 +23,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// controlCase is a flood of one kind of control traffic, from a guest under a ceiling.
+// controlCase is a flood of one kind of control traffic, from a guest with a ceiling.
 type controlCase struct {
 	in   bool
 	kind dressed
@@ -32,8 +32,8 @@ type controlCase struct {
 const (
 	controlLimit   = 20 * unit.Mbit
 	controlCeiling = unit.Mbit
-	// controlFlood is what the guest sends, and others' download: at 60 Mbit/s its
-	// acknowledgements are 2,500 a second.
+	// controlFlood is the rate of the guest, and controlDownload that of a download of another group: at 60
+	// Mbit/s it has 2,500 acknowledgements a second.
 	controlFlood    = 20 * controlCeiling
 	controlDownload = 60 * unit.Mbit
 )
@@ -49,7 +49,7 @@ func controlCases() (out []controlCase) {
 	return out
 }
 
-// inSmoke tells whether a smoke run has it.
+// inSmoke reports whether the case is part of a smoke run.
 func (c controlCase) inSmoke() bool {
 	return c.kind.name == "dhcp" && !c.in || c.kind.name == "ack" && c.in
 }
@@ -59,15 +59,15 @@ func (c controlCase) id(what string) string {
 }
 
 func (c controlCase) claims() []bench.Claim {
-	const note = "the group's ceiling is 1 Mbit/s of 20, and it sends 20 Mbit/s"
+	const note = "the group has a ceiling of 1 Mbit/s, the limit is 20 Mbit/s, and the group sends 20 Mbit/s"
 	return []bench.Claim{
-		bench.NewClaim(c.id("passes"), "what the group passes, of its ceiling", controlPasses, policeName).WithNote(note),
-		bench.NewClaim(c.id("download"), "another's download, of what it has without the flood", controlOthers, policeName),
-		bench.NewClaim(c.id("first-ping"), "first pings answered, of those without the flood", controlOthers, policeName),
+		bench.NewClaim(c.id("passes"), "rate of the group, relative to its ceiling", controlPasses, policeName).WithNote(note),
+		bench.NewClaim(c.id("download"), "rate of a download of another group, relative to that without the flood", controlOthers, policeName),
+		bench.NewClaim(c.id("first-ping"), "answered first pings, relative to those without the flood", controlOthers, policeName),
 	}
 }
 
-// plan has the guest's two groups below one ceiling, and the rest.
+// plan has the guest's two groups below one ceiling, and a group for the rest.
 func (c controlCase) plan() (shaper.Plan, error) {
 	guest := group.Group{Name: "guest", Guarantee: group.Amount{Rate: controlCeiling}, Ceiling: group.Amount{Rate: controlCeiling}}
 	for i, first := range guestFirst {
@@ -78,8 +78,8 @@ func (c controlCase) plan() (shaper.Plan, error) {
 	return plan(group.Direction{Limit: controlLimit, Groups: []group.Group{guest, rest}}, c.in)
 }
 
-// controlTiming is settling, the time without the flood, the flood's beginning, and the
-// time with it.
+// controlTiming returns the durations of settling, of the part without the flood, of the start of the
+// flood, and of the part with it.
 func controlTiming(quick bool) (settle, quiet, begin, flooded time.Duration) {
 	const ms = time.Millisecond
 	if quick {
@@ -101,12 +101,12 @@ func (c controlCase) run(ctx context.Context, r *bench.Run) error {
 func engineOfOurs() limiter {
 	l, err := newLimiter(bench.Ours)
 	if err != nil {
-		panic(err) // it needs nothing
+		panic(err) // it needs no plan
 	}
 	return l
 }
 
-// controlFound is what one limiter gave.
+// controlFound is the result of one limiter.
 type controlFound struct {
 	Offered float64 `json:"offered"` // bit/s of the flood
 	Passes  float64 `json:"passes"`
@@ -136,7 +136,7 @@ func (c controlCase) measure(ctx context.Context, r *bench.Run, name string, who
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	defer within(l, func() error { return who.Clear(dev) })
-	// Where the flood begins and ends, and the far end's address.
+	// The ends of the flood, and the address of the far end.
 	from, fromDev, to, toDev := l.Node("server"), dev, l.Node("router"), "server"
 	if c.in {
 		from, fromDev, to, toDev = to, toDev, from, fromDev
@@ -151,7 +151,7 @@ func (c controlCase) measure(ctx context.Context, r *bench.Run, name string, who
 	}
 	defer seen.close()
 	settle, quiet, begin, flooded := controlTiming(r.Quick)
-	// The download's data go against the flood, and its acknowledgements with it.
+	// The download's data run against the flood, and its acknowledgements with it.
 	data, sink := ends(!c.in)
 	session, err := traffic.Start(ctx, l.Host, []traffic.Flow{{
 		Name: "download", From: data, To: sink, Protocol: traffic.TCP, Congestion: "cubic", DstPort: basePort, Schedule: traffic.Constant(controlDownload),
@@ -218,7 +218,7 @@ func (c controlCase) judge(s *bench.Sheet, f controlFound) {
 	}
 }
 
-// addressOn is the IPv4 address of a node's device.
+// addressOn returns the IPv4 address of a node's device.
 func addressOn(n *lab.Node, dev string) (address string, err error) {
 	err = n.Do(func() error {
 		i, err := net.InterfaceByName(dev)
@@ -241,14 +241,14 @@ func addressOn(n *lab.Node, dev string) (address string, err error) {
 
 var pingTime = regexp.MustCompile(`time=([0-9.]+) ms`)
 
-// pings sends first pings for a time: each begins with a neighbour that nobody knows.
+// pings sends first pings for a time: the neighbour is unknown before each.
 func pings(ctx context.Context, from *lab.Node, dev, to string, length time.Duration, t *timesOf) error {
 	for end := time.Now().Add(length); time.Now().Before(end); {
 		if out, err := from.Command(ctx, "ip", "neigh", "flush", "dev", dev).CombinedOutput(); err != nil {
-			return fmt.Errorf("forget neighbours: %w: %s", err, out)
+			return fmt.Errorf("cannot flush the neighbour table: %w: %s", err, out)
 		}
 		t.Pings++
-		out, _ := from.Command(ctx, "ping", "-c", "1", "-W", "1", to).CombinedOutput() // it fails if there is no answer
+		out, _ := from.Command(ctx, "ping", "-c", "1", "-W", "1", to).CombinedOutput() // it fails without an answer
 		if m := pingTime.FindSubmatch(out); m != nil {
 			ms, _ := strconv.ParseFloat(string(m[1]), 64)
 			t.Ms = append(t.Ms, ms)
@@ -274,7 +274,7 @@ func newDressedFlood(n *lab.Node, dev string, kind dressed) (*dressedFlood, erro
 	if err != nil {
 		return nil, err
 	}
-	// What waits in the group's queue does not hold its sender back, as with a guest.
+	// Packets in the group's queue do not block their sender, as with a guest.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 64<<20); err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -296,7 +296,7 @@ func newDressedFlood(n *lab.Node, dev string, kind dressed) (*dressedFlood, erro
 			for last = now; owed > 0; i++ {
 				b := frames[i%len(frames)]
 				owed -= float64(len(b))
-				if unix.Sendto(fd, b, unix.MSG_DONTWAIT, to) == nil { // or the queue is full
+				if unix.Sendto(fd, b, unix.MSG_DONTWAIT, to) == nil { // the queue may be full
 					f.sent.Add(uint64(len(b)))
 				}
 			}
@@ -310,7 +310,7 @@ func (f *dressedFlood) stop() {
 	f.all.Wait()
 }
 
-// packetSocket is a socket on a device for frames of a protocol; 0 receives nothing.
+// packetSocket opens a socket on a device for frames of a protocol; with 0 it receives nothing.
 func packetSocket(n *lab.Node, dev string, protocol uint16) (fd int, to *unix.SockaddrLinklayer, err error) {
 	err = n.Do(func() error {
 		i, err := net.InterfaceByName(dev)
@@ -319,15 +319,15 @@ func packetSocket(n *lab.Node, dev string, protocol uint16) (fd int, to *unix.So
 		}
 		to = &unix.SockaddrLinklayer{Ifindex: i.Index, Protocol: protocol>>8 | protocol<<8}
 		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
-			return fmt.Errorf("open a packet socket on %s: %w", dev, err)
+			return fmt.Errorf("cannot open a packet socket on %s: %w", dev, err)
 		}
 		return nil
 	})
 	return fd, to, err
 }
 
-// tap counts what arrives of the guest, behind the ingress hook: a socket for all
-// protocols would count before it (net/core/dev.c, __netif_receive_skb_core).
+// tap counts the guest's frames that arrive, behind the ingress hook: a socket for all protocols would
+// count before it (net/core/dev.c, __netif_receive_skb_core).
 type tap struct {
 	fds   []int
 	bytes atomic.Uint64
@@ -342,7 +342,7 @@ func newTap(n *lab.Node, dev string) (_ *tap, err error) {
 			t.close()
 		}
 	}()
-	// Of frames whose source address ends in guestMark.
+	// Frames whose source address ends in guestMark.
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 11},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: guestMark},
@@ -358,7 +358,7 @@ func newTap(n *lab.Node, dev string) (_ *tap, err error) {
 			unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}),
 			unix.Bind(fd, to))
 		if err != nil {
-			return nil, fmt.Errorf("listen on %s: %w", dev, err)
+			return nil, fmt.Errorf("cannot listen on %s: %w", dev, err)
 		}
 	}
 	t.all.Go(t.receive)

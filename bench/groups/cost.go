@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// costCase is the time that our eBPF takes for a packet.
+// costCase is the eBPF time per packet.
 type costCase struct {
 	in    bool
 	name  string
@@ -50,7 +50,7 @@ func (c costCase) claim() bench.Claim {
 	return bench.NewClaim(c.id(), what, c.aim)
 }
 
-// neverReached is a limit beyond what the machine can carry.
+// neverReached is a limit above the capacity of the machine.
 const neverReached = 100 * unit.Gbit
 
 func (c costCase) run(ctx context.Context, r *bench.Run) error {
@@ -81,9 +81,9 @@ func (c costCase) run(ctx context.Context, r *bench.Run) error {
 	})
 }
 
-// withStatistics divides a device by ours, between two hosts and no router: nobody forwards, and
-// the receiver drops. It calls do at the host that sends, with its device, while the kernel keeps
-// statistics of eBPF.
+// withStatistics shapes a device between two hosts without a router: nothing is forwarded, and the
+// receiver drops. It calls do at the sending host, with its device, while the kernel keeps statistics
+// of eBPF.
 func (c costCase) withStatistics(ctx context.Context, d group.Direction, do func(l *lab.Lab, device string) error) (err error) {
 	l, err := lab.Up(ctx, &lab.Topology{
 		Name: lab.UniqueName("bench"), Nodes: []lab.NodeSpec{{Name: dev}, {Name: "server"}}, Links: []lab.LinkSpec{{Ends: [2]string{dev, "server"}}},
@@ -106,7 +106,7 @@ func (c costCase) withStatistics(ctx context.Context, d group.Direction, do func
 	defer within(l, func() error { return ours.Clear(dev) })
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {
-		return fmt.Errorf("switch the kernel's eBPF statistics on: %w", err)
+		return fmt.Errorf("cannot turn on the kernel's eBPF statistics: %w", err)
 	}
 	defer stats.Close()
 	from, device := "server", dev
@@ -116,7 +116,7 @@ func (c costCase) withStatistics(ctx context.Context, d group.Direction, do func
 	return l.Node(from).Do(func() error { return do(l, device) })
 }
 
-// perPacket is what our programs took for a packet, in ns.
+// perPacket is the time of the eBPF programs for a packet, in ns.
 type perPacket struct{ packets, classifier, hook float64 }
 
 func (p perPacket) set(sheet *bench.Sheet, id string) {
@@ -138,21 +138,20 @@ func (c costCase) take(l *lab.Lab, f *flood, length time.Duration) (p perPacket,
 		return p, err
 	}
 	if p.packets = float64(after.classified - before.classified); p.packets == 0 {
-		return p, errors.New("no packet came to the classifier")
+		return p, errors.New("no packet reached the classifier")
 	}
 	p.classifier, p.hook = float64(after.classifier-before.classifier)/p.packets, float64(after.hook-before.hook)/p.packets
 	return p, nil
 }
 
-// spent is what our programs have used: packets that were classified, and time.
+// spent is the use of the eBPF programs: classified packets, and time.
 type spent struct {
 	classified       uint64
 	classifier, hook time.Duration
 }
 
-// spent reads the kernel's statistics of the classifier on the device, and of the
-// departure hook, which is one for the whole machine: what it costs on other
-// devices on the packet's way is in it.
+// spent reads the kernel's statistics of the classifier on the device, and of the departure hook.
+// There is one hook for the whole machine, so that its cost on other devices of the path is included.
 func (c costCase) spent(l *lab.Lab) (s spent, err error) {
 	var id uint32
 	err = within(l, func() error {
@@ -164,7 +163,7 @@ func (c costCase) spent(l *lab.Lab) (s spent, err error) {
 	}
 	program, err := ebpf.NewProgramFromID(ebpf.ProgramID(id))
 	if err != nil {
-		return s, fmt.Errorf("open the classifier: %w", err)
+		return s, fmt.Errorf("cannot open the classifier: %w", err)
 	}
 	defer program.Close()
 	used, err := program.Stats()
@@ -200,24 +199,23 @@ func classifierOn(dev string, in bool) (id uint32, err error) {
 			return id, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no classifier of Headgate's on %s", dev)
+	return 0, fmt.Errorf("no Headgate classifier on %s", dev)
 }
 
-// hookName begins the name of the departure hook; the kernel keeps 15 letters.
+// hookName is the prefix of the departure hook's name; the kernel keeps 15 letters.
 const hookName = "headgate_depart"
 
-// hookTime is the time that departure hooks have used, of all versions that are
-// loaded.
+// hookTime returns the time that departure hooks have used, of all loaded versions.
 func hookTime() (sum time.Duration, err error) {
 	for id := ebpf.ProgramID(0); ; {
 		if id, err = ebpf.ProgramGetNextID(id); errors.Is(err, unix.ENOENT) {
 			return sum, nil
 		} else if err != nil {
-			return 0, fmt.Errorf("list eBPF programs: %w", err)
+			return 0, fmt.Errorf("cannot list eBPF programs: %w", err)
 		}
 		program, err := ebpf.NewProgramFromID(id)
 		if err != nil {
-			continue // it has gone
+			continue // it was removed
 		}
 		if info, err := program.Info(); err == nil && strings.HasPrefix(info.Name, hookName) {
 			if used, err := program.Stats(); err == nil {

@@ -12,11 +12,11 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// manyDraws of the seed's test are in the row drawn.
+// manyDraws is the number of random cases of the paper's test in the row drawn.
 const manyDraws = 20
 
-// manyRamps are drawn as the cases "drawn-1" and "drawn-2" of the rows ramp-in and ramp-out
-// are, and ordered by their limits.
+// manyRamps returns random cases like the cases "drawn-1" and "drawn-2" of the rows ramp-in and
+// ramp-out, ordered by their limits.
 func manyRamps(d *bench.Draw) (out []rampCase) {
 	for n := range manyDraws {
 		name := strconv.Itoa(n + 1)
@@ -29,8 +29,8 @@ func manyRamps(d *bench.Draw) (out []rampCase) {
 	return out
 }
 
-// manyBatch is with which other draws one runs at the same time: slow ones load the machine
-// with a hundredth of what it carries, and two of up to 100 Mbit/s with a small part.
+// manyBatch returns the batch of a random case: slow ones use a hundredth of the machine's capacity,
+// and two of up to 100 Mbit/s use a small part.
 func manyBatch(c rampCase, place int) string {
 	switch {
 	case c.slow():
@@ -58,7 +58,7 @@ func drawnBenches(d *bench.Draw) (out []bench.Case) {
 	return out
 }
 
-// fullOnly is how long a case takes that a smoke run of everything leaves out.
+// fullOnly returns the duration of a case that is not part of a smoke run.
 func fullOnly(full time.Duration) func(quick bool) time.Duration {
 	return func(quick bool) time.Duration {
 		if quick {

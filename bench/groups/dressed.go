@@ -8,24 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dressed are the frames that a guest sends as control traffic of one kind: as the
-// protocol has them, from forged senders, and with something behind them. The first byte
-// of their source address says whose they are of the guest's two groups, and the last is
-// guestMark.
+// dressed are the frames that a guest sends as control traffic of one kind: in the form of the
+// protocol, from forged senders, and with data appended. The first byte of their source address
+// identifies one of the guest's two groups, and the last is guestMark.
 type dressed struct {
 	name string
-	// make gives the kind's frames of the first group.
+	// make returns the kind's frames of the first group.
 	make func() [][]byte
 }
 
 // guestMark is the last byte of the guest's source addresses.
 const guestMark = 0x77
 
-// guestFirst are the first bytes of the source addresses in the guest's two groups; both
-// are of addresses that nobody assigned.
+// guestFirst are the first bytes of the source addresses in the guest's two groups; both are
+// unassigned.
 var guestFirst = [2]byte{2, 6}
 
-// padded is the length of frames with something behind them.
+// padded is the length of frames with appended data.
 const padded = 1400
 
 var dressedKinds = []dressed{
@@ -97,14 +96,14 @@ var dressedKinds = []dressed{
 		body := append([]byte{0x42, 0x42, 3}, make([]byte, 35)...)
 		return [][]byte{ethernet(bridges(0), uint16(len(body)), body)}
 	}},
-	{"bridges", func() [][]byte { // to an address that no bridge forwards, of no protocol that is known
+	{"bridges", func() [][]byte { // to an address that bridges do not forward, of an unknown protocol
 		return [][]byte{ethernet(bridges(0x0d), unix.ETH_P_PAE+0x1000, make([]byte, 46))}
 	}},
 }
 
 var (
 	broadcast          = []byte{255, 255, 255, 255, 255, 255}
-	station            = []byte{2, 0, 0, 0, 0, 0x98} // is not there
+	station            = []byte{2, 0, 0, 0, 0, 0x98} // does not exist
 	here4, there4      = []byte{10, 9, 0, 1}, []byte{10, 9, 0, 2}
 	here6, there6      = address6(0xfd, 1), address6(0xfd, 2)
 	linkLocal6         = append([]byte{0xfe, 0x80}, address6(0, 1)[2:]...)
@@ -123,7 +122,7 @@ func group6(before, last byte) []byte {
 	return b
 }
 
-// bridges is an address that bridges keep to themselves.
+// bridges is an address that bridges do not forward.
 func bridges(last byte) []byte { return []byte{1, 0x80, 0xc2, 0, 0, last} }
 
 func ethernet(dst []byte, protocol uint16, body []byte) []byte {
@@ -157,7 +156,7 @@ func udp(from, to uint16, body []byte) []byte {
 
 func icmpv6(kind byte) []byte { return append([]byte{kind}, make([]byte, 39)...) }
 
-// ack is an acknowledgement without data, with so many words of options.
+// ack is an acknowledgement without data, with this many words of options.
 func ack(options int) []byte {
 	b := make([]byte, 20+4*options)
 	binary.BigEndian.PutUint16(b, 40000)
@@ -169,7 +168,7 @@ func ack(options int) []byte {
 	return b
 }
 
-// frames are all forms of the kind: right, of forged senders, and with something behind.
+// frames returns all forms of the kind: correct, from forged senders, and with appended data.
 func (d dressed) frames(random *rand.Rand) (out [][]byte) {
 	for i, plain := range d.make() {
 		right := slices.Clone(plain)

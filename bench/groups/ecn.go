@@ -11,15 +11,15 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// ecnCase is the seed's overload once with ECN and once without. Chapter VII: "ECN had
-// no significant impact on the performance of transmitted SCTP data".
+// ecnCase is the paper's overload with and without ECN. Chapter VII: "ECN had no significant impact on
+// the performance of transmitted SCTP data".
 type ecnCase struct {
 	in    bool
 	limit unit.Rate
 	name  string
 }
 
-// ecnCases end with the slow one, a neighbour of the slow ramps, to run alongside.
+// ecnCases end with the slow one, a neighbour of the slow ramps, with which it runs in parallel.
 func ecnCases() []ecnCase {
 	return []ecnCase{
 		{false, 100 * unit.Mbit, "100Mbit/tcp-cubic"}, {true, 100 * unit.Mbit, "100Mbit/tcp-cubic"},
@@ -29,8 +29,8 @@ func ecnCases() []ecnCase {
 
 func (c ecnCase) slow() bool { return c.limit < 10*unit.Mbit }
 
-// timing is how long the overload lasts before it is measured, and then. At 0.8 Mbit/s
-// the queues of the smallest group are seconds long.
+// timing returns the duration of the overload before the measurement, and that of the measurement. At
+// 0.8 Mbit/s the queue of the smallest group is seconds long.
 func (c ecnCase) timing(quick bool) (settle, measure time.Duration) {
 	const ms = time.Millisecond
 	switch {
@@ -52,8 +52,8 @@ const noteECN = `paper: "no significant impact" (chapter VII), without a figure`
 
 func (c ecnCase) claims() []bench.Claim {
 	return []bench.Claim{
-		bench.NewClaim(c.id("goodput"), "goodput of all in the overload with ECN, of that without", ecnGoodput, quantumName).WithNote(noteECN),
-		bench.NewClaim(c.id("retransmitted"), "segments that all retransmit with ECN, of those without", ecnResent, quantumName).WithNote(noteECN),
+		bench.NewClaim(c.id("goodput"), "total goodput in the overload with ECN, relative to that without", ecnGoodput, quantumName).WithNote(noteECN),
+		bench.NewClaim(c.id("retransmitted"), "total retransmissions with ECN, relative to those without", ecnResent, quantumName).WithNote(noteECN),
 	}
 }
 
@@ -83,7 +83,7 @@ func (c ecnCase) run(ctx context.Context, r *bench.Run) error {
 	return inTurn(names, false, measure)
 }
 
-// ecnRecord is what is kept of one run. Goodput is in bit/s, as full frames.
+// ecnRecord is the stored result of one run. Goodput is in bit/s, as full frames.
 type ecnRecord struct {
 	Goodput       float64 `json:"goodput"`
 	Segments      uint64  `json:"segments"`
@@ -129,7 +129,7 @@ func ecnBenches() (out []bench.Case) {
 		out = append(out, bench.Case{
 			Name: "ecn/" + direction(c.in) + "/" + c.name, Claims: c.claims(), Run: c.run,
 			Alongside: func(quick bool) string {
-				if c.slow() || quick { // for a smoke run is at its three minutes without them
+				if c.slow() || quick { // the smoke run has no time for them
 					return slow
 				}
 				return ""

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flood sends UDP frames of many flows from a packet socket, which go
-// through a device's filters and qdiscs as any others.
+// flood sends UDP frames of many flows from a packet socket; they pass a device's filters and qdiscs
+// like any others.
 type flood struct {
 	fd     int
 	frames [][]byte
@@ -24,7 +24,7 @@ type flood struct {
 	paced  atomic.Int64 // frames that pace has sent
 }
 
-// smallest and fullest are Ethernet frames without their checksum.
+// smallest and fullest are sizes of Ethernet frames without their checksum.
 const (
 	smallest = 60
 	fullest  = 1514
@@ -39,10 +39,9 @@ type mmsghdr struct {
 
 const floodBatch = 256
 
-// newFlood opens a socket on a device of the calling thread's namespace, and
-// makes one frame for each of the flows: sources at random, destination ports
-// those of the seed's groups. With ecn they are ECT(0). The frames are for a station
-// that is not there, so that the receiver's IP drops them at once.
+// newFlood opens a socket on a device of the calling thread's namespace, and builds one frame for each
+// flow: with random sources and the destination ports of the paper's groups. With ecn they are ECT(0).
+// The destination station does not exist, so that the receiver's IP drops the frames at once.
 func newFlood(dev string, flows, size int, ecn bool) (*flood, error) {
 	link, err := net.InterfaceByName(dev)
 	if err != nil {
@@ -51,11 +50,11 @@ func newFlood(dev string, flows, size int, ecn bool) (*flood, error) {
 	protocol := uint16(unix.ETH_P_IP>>8 | unix.ETH_P_IP<<8&0xff00)
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: it receives nothing
 	if err != nil {
-		return nil, fmt.Errorf("open a packet socket: %w", err)
+		return nil, fmt.Errorf("cannot open a packet socket: %w", err)
 	}
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: link.Index, Protocol: protocol}); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("bind a packet socket to %s: %w", dev, err)
+		return nil, fmt.Errorf("cannot bind a packet socket to %s: %w", dev, err)
 	}
 	f := &flood{
 		fd: fd, frames: make([][]byte, flows), msgs: make([]mmsghdr, floodBatch), iovs: make([]unix.Iovec, floodBatch),
@@ -116,7 +115,7 @@ func (f *flood) each() error {
 	return nil
 }
 
-// run sends frames of flows drawn at random for a time.
+// run sends frames of random flows for a time.
 func (f *flood) run(d time.Duration) error {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if err := f.send(floodBatch, func(int) int { return f.random.IntN(len(f.frames)) }); err != nil {
@@ -138,7 +137,7 @@ func (f *flood) send(n int, which func(k int) int) error {
 			done += int(sent)
 		case unix.EINTR, unix.EAGAIN, unix.ENOBUFS:
 		default:
-			return fmt.Errorf("send frames: %w", e)
+			return fmt.Errorf("cannot send frames: %w", e)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Every row of the issue has claims, and every claim a row (Declared checks that).
+// Every row has claims, and every claim a row (Declared checks that).
 func TestEveryRowIsClaimed(t *testing.T) {
 	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
 	if err != nil {
@@ -29,17 +29,17 @@ func TestEveryRowIsClaimed(t *testing.T) {
 		row, _, _ := strings.Cut(c.ID, "/")
 		count[row]++
 		if c.Metric == "" || c.Unit == "" {
-			t.Errorf("%s does not say what is measured, or in which unit", c.ID)
+			t.Errorf("%s has no metric or no unit", c.ID)
 		}
 	}
 	for _, row := range rows {
 		if count[row.ID] == 0 {
-			t.Errorf("nothing is claimed for %s", row.ID)
+			t.Errorf("row %s has no claim", row.ID)
 		}
 	}
 }
 
-// The cases that the issue names.
+// The cases that the targets name.
 func TestNamedCases(t *testing.T) {
 	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
 	if err != nil {
@@ -70,12 +70,12 @@ func TestNamedCases(t *testing.T) {
 		"scale/1Gbit/apply", "scale/1Gbit/re-rate-all", "scale/1Gbit/no-op-apply", "scale/1Gbit/clear", "scale/1Gbit/lost/",
 	} {
 		if !slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, prefix) }) {
-			t.Errorf("there is no claim %s...", prefix)
+			t.Errorf("no claim %s...", prefix)
 		}
 	}
 }
 
-// The paper's figures are of 0.8 Mbit/s, its timing, and what is sent.
+// The paper's values are for 0.8 Mbit/s, its timing, and sending.
 func TestPapersCase(t *testing.T) {
 	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
 	if err != nil {
@@ -96,11 +96,11 @@ func TestPapersCase(t *testing.T) {
 	}
 	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 	if !maps.EqualFunc(got, want, same) {
-		t.Errorf("the paper's figures are\n%v\nwant\n%v", got, want)
+		t.Errorf("the paper's values are\n%v\nwant\n%v", got, want)
 	}
 }
 
-// What is compared with the seed's algorithm are its step and its two remedies.
+// The paper's algorithm is compared in three variants: with its step and with its two remedies.
 func TestQuantumVariants(t *testing.T) {
 	for name, want := range map[string]group.QuantumOptions{
 		quantumName: {}, fixedName: {Step: group.Step{Bytes: 1500}}, shortName: {Quantum: 250 * time.Millisecond}, overdraftName: {Overdraft: true},
@@ -139,8 +139,8 @@ func TestQuickIsQuick(t *testing.T) {
 	}
 }
 
-// The seed's test, chapter V: all at 10 %, then 0, 1, 2, 3 rise to 30 % in steps
-// of 5 %; 120 % at the end.
+// The paper's test, chapter V: all at 10 %, then 0, 1, 2, 3 rise to 30 % in steps of 5 %; 120 % at the
+// end.
 func TestShares(t *testing.T) {
 	for level, want := range map[int][4]int{
 		0: {10, 10, 10, 10}, 1: {15, 10, 10, 10}, 4: {30, 10, 10, 10}, 5: {30, 15, 10, 10}, 12: {30, 30, 30, 10}, 15: {30, 30, 30, 25}, 16: {30, 30, 30, 30},
@@ -176,7 +176,7 @@ func TestVariation(t *testing.T) {
 	}
 }
 
-// series has rates in Mbit/s, each for some milliseconds.
+// series returns arrivals at rates in Mbit/s, each for some milliseconds.
 func series(parts ...struct {
 	mbit float64
 	ms   int
@@ -225,7 +225,7 @@ func TestPercentile90(t *testing.T) {
 	}
 }
 
-// share's answers are the ones that a reader would compute.
+// The expected rates of share are those that a reader would compute.
 func TestSpareAnswers(t *testing.T) {
 	want := map[string]map[string]float64{
 		"spare/proportional/10-40-of-100Mbit": {"a": 20, "b": 80},
@@ -252,7 +252,7 @@ func TestSpareAnswers(t *testing.T) {
 			}
 		}
 		if sum > c.limit || sum < c.limit-10 {
-			t.Errorf("%s hands out %v of %v", c.id(), sum, c.limit)
+			t.Errorf("%s allocates %v of %v", c.id(), sum, c.limit)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestHTBByHand(t *testing.T) {
 	}
 }
 
-// Plans of 4,000 groups in both directions are such as Headgate accepts.
+// Headgate accepts plans of 4,000 groups in both directions.
 func TestScalePlans(t *testing.T) {
 	for _, c := range scaleCases() {
 		p, err := c.plan(scaleGroups-1, c.each)
@@ -291,7 +291,7 @@ func TestScalePlans(t *testing.T) {
 	}
 }
 
-// The connections that are assigned differ, and no group is without any.
+// The assigned connections differ, and every group has one.
 func TestScaleAssignments(t *testing.T) {
 	conns, groups := map[shaper.Conn]bool{}, map[string]bool{}
 	for _, a := range scaleAssignments(scaleConns) {
@@ -302,8 +302,8 @@ func TestScaleAssignments(t *testing.T) {
 	}
 }
 
-// Whatever is drawn, the claims have the same ids and targets, the groups are such
-// as Headgate accepts, and all they offer is more than the limit.
+// For any random values, the claims have the same ids and targets, Headgate accepts the groups, and
+// the total offered load exceeds the limit.
 func TestDrawnRamps(t *testing.T) {
 	declared := func(seed uint64) []bench.Claim {
 		claims, err := Bench(bench.NewDraw(seed)).Declared(nil)
@@ -334,14 +334,13 @@ func TestDrawnRamps(t *testing.T) {
 		}
 	}
 	for _, c := range want {
-		if strings.Contains(c.ID, "drawn") != (c.Drawn != "") { // of all rows
+		if strings.Contains(c.ID, "drawn") != (c.Drawn != "") { // in all rows
 			t.Errorf("%s says that it is drawn: %q", c.ID, c.Drawn)
 		}
 	}
 }
 
-// All patterns of who is busy are there once, and what leaves are due in each is the whole
-// limit.
+// Each pattern of busy leaves occurs once, and the expected rates of the leaves total the limit.
 func TestNestedPatterns(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, c := range nestedCases(bench.NewDraw(seed)) {
@@ -362,7 +361,7 @@ func TestNestedPatterns(t *testing.T) {
 					}
 				}
 				if sum != c.limit {
-					t.Errorf("%s, %v: %v of %v is handed out", c.name, pattern, sum, c.limit)
+					t.Errorf("%s, %v: %v of %v is allocated", c.name, pattern, sum, c.limit)
 				}
 			}
 			if len(seen) != 26 {
@@ -389,7 +388,7 @@ func TestNestedPatterns(t *testing.T) {
 	}
 }
 
-// The frames of a flood are the guest's, and both its groups have some.
+// The frames of a flood are the guest's, and both of its groups have some.
 func TestDressedFrames(t *testing.T) {
 	for _, kind := range dressedKinds {
 		groups, long := map[byte]bool{}, false
@@ -411,7 +410,7 @@ func TestDressedFrames(t *testing.T) {
 	}
 }
 
-// Plans of the rows wire and inside are such as Headgate accepts.
+// Headgate accepts the plans of the rows wire and inside.
 func TestWireAndInsidePlans(t *testing.T) {
 	for _, limit := range wireLimits {
 		for _, way := range wireWays {

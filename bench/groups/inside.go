@@ -20,17 +20,17 @@ import (
 	"headgate.dev/headgate/usage"
 )
 
-// insideCase is paced senders within their guarantees, each in a group of its own, beside
-// a group that datagrams overload.
+// insideCase is paced senders within their guarantees, each in its own group, and a group that is
+// overloaded with datagrams.
 type insideCase struct {
 	name    string
-	drawn   string // its values in words
+	drawn   string // its random values
 	in      bool
 	rtt     time.Duration
 	senders []insideSender
 }
 
-// insideSender writes so many bytes at a time, at a part of its guarantee.
+// insideSender writes pieces of this size, at a part of its guarantee.
 type insideSender struct {
 	guarantee unit.Rate
 	part      float64
@@ -43,7 +43,7 @@ func (s insideSender) String() string {
 
 const kib = unit.Bytes(1024)
 
-// insideCases have every part with every size of write in each case.
+// insideCases have every part with every write size in each case.
 func insideCases(d *bench.Draw) (out []insideCase) {
 	all := func(guarantee unit.Rate) (s []insideSender) {
 		for _, part := range []float64{0.5, 0.8, 0.95} {
@@ -76,20 +76,20 @@ func insideCases(d *bench.Draw) (out []insideCase) {
 	return out
 }
 
-// inSmoke tells whether a smoke run has it.
+// inSmoke reports whether the case is part of a smoke run.
 func (c insideCase) inSmoke() bool { return c.name == "out/2Mbit/rtt-10ms" }
 
 func (c insideCase) id(what string) string { return "inside/" + c.name + "/" + what }
 
 func (c insideCase) claims() []bench.Claim {
 	return []bench.Claim{
-		bench.NewClaim(c.id("drops"), "packets that the groups of all senders dropped", insideDrops),
-		bench.NewClaim(c.id("unmet"), "for how long the proof of delivery says that a guarantee was not met, sum of all senders", insideUnmet),
-		bench.NewClaim(c.id("at-risk"), "how often a guarantee counts as at risk, read four times a second", insideRisk),
+		bench.NewClaim(c.id("drops"), "dropped packets of the groups of all senders", insideDrops),
+		bench.NewClaim(c.id("unmet"), "time for which the usage record has guarantees as unmet, total of all senders", insideUnmet),
+		bench.NewClaim(c.id("at-risk"), "number of times that a guarantee was at risk, read four times a second", insideRisk),
 	}
 }
 
-// limit leaves a quarter for the group that is overloaded.
+// limit leaves a quarter for the overloaded group.
 func (c insideCase) limit() (guaranteed, limit unit.Rate) {
 	for _, s := range c.senders {
 		guaranteed += s.guarantee
@@ -97,7 +97,7 @@ func (c insideCase) limit() (guaranteed, limit unit.Rate) {
 	return guaranteed, guaranteed * 4 / 3
 }
 
-// overloadedPort is of the group that is overloaded.
+// overloadedPort is the port of the overloaded group.
 const overloadedPort = basePort + 500
 
 func (c insideCase) plan() (shaper.Plan, error) {
@@ -110,7 +110,8 @@ func (c insideCase) plan() (shaper.Plan, error) {
 	return plan(d, c.in)
 }
 
-// insideTiming is settling, in which drops count already, and then what is accounted.
+// insideTiming returns the duration of settling, in which drops already count, and that of the
+// measurement.
 func insideTiming(quick bool) (settle, measure time.Duration) {
 	if quick {
 		return time.Second, 3 * time.Second
@@ -179,7 +180,7 @@ func (c insideCase) run(ctx context.Context, r *bench.Run) (err error) {
 	return nil
 }
 
-// insideTold is what Headgate told of one sender's group.
+// insideTold has Headgate's counts of one sender's group.
 type insideTold struct {
 	Sender string  `json:"sender"`
 	Drops  uint64  `json:"drops"`
@@ -189,8 +190,8 @@ type insideTold struct {
 	Wrote  float64 `json:"wrote"`
 }
 
-// account reads the groups' counters as those who show them do: the proof of delivery
-// once a second, and metrics four times.
+// account reads the groups' counters at the intervals of their consumers: the usage record once a
+// second, and metrics four times.
 func (c insideCase) account(ctx context.Context, l *lab.Lab, e observer, length time.Duration) ([]insideTold, error) {
 	const every, often = time.Second, 4
 	out := make([]insideTold, len(c.senders))
@@ -259,7 +260,7 @@ func (c insideCase) judge(s *bench.Sheet, told []insideTold, writers []*writer, 
 		if t.Drops > 0 || t.Unmet > 0 || t.AtRisk > 0 {
 			wrong = append(wrong, fmt.Sprintf("%s: %d dropped, unmet %s s, at risk %d times", t.Sender, t.Drops, bench.Number(t.Unmet), t.AtRisk))
 		}
-		// A write more or less is within what one period of the sender leaves open.
+		// A difference of one write is within one period of the sender.
 		offered := c.senders[i].part * float64(c.senders[i].guarantee)
 		if t.Wrote < 0.97*offered-8*float64(c.senders[i].write)/took.Seconds() {
 			slow = append(slow, fmt.Sprintf("%s wrote %s Mbit/s", t.Sender, bench.Number(t.Wrote/1e6)))
@@ -273,7 +274,7 @@ func (c insideCase) judge(s *bench.Sheet, told []insideTold, writers []*writer, 
 		s.Note(c.id("drops"), "%s", strings.Join(wrong, "; "))
 	}
 	if len(slow) > 0 {
-		s.Note(c.id("unmet"), "not written as fast as it should be: %s", strings.Join(slow, "; "))
+		s.Note(c.id("unmet"), "written too slowly: %s", strings.Join(slow, "; "))
 	}
 }
 
@@ -291,14 +292,14 @@ func connectWriter(l *lab.Lab, from, to string, port uint16) (*writer, error) {
 	return &writer{sender: sender, receiver: receiver}, nil
 }
 
-// pace writes until ctx ends. All begin together, so that their writes coincide.
+// pace writes until ctx ends. All writers start together, so that their writes coincide.
 func (w *writer) pace(ctx context.Context, s insideSender) {
 	defer w.sender.Close()
 	defer w.receiver.Close()
 	stop := context.AfterFunc(ctx, func() { w.sender.Close(); w.receiver.Close() })
 	defer stop()
 	go func() { _, _ = io.Copy(io.Discard, w.receiver) }()
-	// What is layer 2 is a little more than what is written.
+	// The layer-2 rate is a little above the rate of the writes.
 	rate := s.part * float64(s.guarantee.BytesPerSecond()) * 1448 / 1514
 	every := time.Duration(float64(s.write) / rate * 1e9)
 	text := make([]byte, s.write)

@@ -20,8 +20,7 @@ const latencyLimit = 100 * unit.Mbit
 // bottleneck is the real link behind the limit.
 const bottleneck = latencyLimit * 101 / 100
 
-// latencyTiming: the network is quiet, then loaded, and measured after it has
-// settled.
+// latencyTiming: the network is idle, then loaded, and measured after it has settled.
 type latencyTiming struct {
 	quiet, settle, loaded time.Duration
 	every                 time.Duration
@@ -42,14 +41,14 @@ func latencyTimes(quick, quiet bool) latencyTiming {
 	return t
 }
 
-// quietCase is a quiet group beside three full ones.
+// quietCase is a quiet group besides three full ones.
 type quietCase struct{ protocol traffic.Protocol }
 
 func (c quietCase) id() string { return "latency/quiet/" + string(c.protocol) }
 
 func (c quietCase) claim() bench.Claim {
-	return bench.NewClaim(c.id(), "a quiet group's round-trip time at p99, over its unloaded p99", latencyQuiet, htbName, tbfName, policerName).
-		WithNote("the design's experiment had 1.7 to 1.9 ms with HTB and FIFO leaves by hand")
+	return bench.NewClaim(c.id(), "p99 of a quiet group's round-trip time, minus its p99 without load", latencyQuiet, htbName, tbfName, policerName).
+		WithNote("an experiment during the design had 1.7 to 1.9 ms with HTB and FIFO leaves by hand")
 }
 
 func (c quietCase) run(ctx context.Context, r *bench.Run) error {
@@ -81,7 +80,7 @@ func (c quietCase) run(ctx context.Context, r *bench.Run) error {
 		bars.add(name, unloaded.P99Us/1e3, loaded.P50Us/1e3, loaded.P99Us/1e3)
 		return nil
 	})
-	r.Plot(bars.plot("latency-quiet-"+string(c.protocol), "Round trip of a quiet group beside three full ones ("+string(c.protocol)+")",
+	r.Plot(bars.plot("latency-quiet-"+string(c.protocol), "Round-trip time of a quiet group besides three full ones ("+string(c.protocol)+")",
 		[]string{"unloaded, p99", "loaded, median", "loaded, p99"}))
 	return err
 }
@@ -90,16 +89,15 @@ func (c quietCase) run(ctx context.Context, r *bench.Run) error {
 type fullCase struct {
 	ecn   bool
 	flows int
-	// path is the round-trip time that is added, 0 in the issue's cases.
+	// path is the additional round-trip time, 0 in the cases of the targets.
 	path time.Duration
 	in   bool
 }
 
-// longPaths are ours. The issue wants of the marker's threshold that it adapts, so
-// that neither latency at 50 us nor goodput at 100 ms is given away, and names no
-// figures: its own cases are at 0.1 ms. Out, the sending host itself keeps no more
-// than some 2 ms in its own queue (TCP small queues), and after slow start little is
-// marked; in, the sender knows nothing of the queue.
+// longPaths are chosen by this project. The marker's threshold must adapt, so that neither latency at
+// 50 us nor goodput at 100 ms is lost; the targets have no values for long paths, only for 0.1 ms. In
+// direction out, the sending host itself keeps at most some 2 ms in its own queue (TCP small queues),
+// and after slow start little is marked; in direction in, the sender does not see the queue.
 var longPaths = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
 
 func (c fullCase) id(what string) string {
@@ -117,13 +115,14 @@ func (c fullCase) id(what string) string {
 	return fmt.Sprintf("latency/full/cubic-%s-%s/%s", ecn, flows, what)
 }
 
-// name is the case's.
+// name returns the case's name.
 func (c fullCase) name() string { return strings.TrimSuffix(c.id(""), "/") }
 
-// peers tells whether a smoke run has the peers in this setting.
+// peers reports whether a smoke run has the peers in this setting.
 func (c fullCase) peers() bool { return c.ecn && c.flows == 1 && c.path == 0 }
 
-// wait is the claim on waiting, less the path's own time in what is ours.
+// wait returns the id of the claim on the queue delay; for long paths the path's own time is
+// subtracted.
 func (c fullCase) wait() string {
 	if c.path > 0 {
 		return c.id("wait")
@@ -131,8 +130,8 @@ func (c fullCase) wait() string {
 	return c.id("rtt")
 }
 
-// timing: over a long path slow start takes seconds, and CUBIC's cycle, from one
-// reduction to the next, some 9 s at 100 ms.
+// timing: over a long path slow start takes seconds, and CUBIC's cycle, from one reduction to the
+// next, some 9 s at 100 ms.
 func (c fullCase) timing(quick bool) latencyTiming {
 	t := latencyTimes(quick, false)
 	if c.path == 0 {
@@ -149,10 +148,10 @@ func (c fullCase) timing(quick bool) latencyTiming {
 
 func (c fullCase) claims() []bench.Claim {
 	if c.path > 0 {
-		const ours = "the issue names no figure for long paths; the target is that of its "
+		const ours = "the requirements have no value for long paths; the target is that of their "
 		long := fmt.Sprintf("inside a full group over a path of %d ms, %s", c.path.Milliseconds(), direction(c.in))
 		return []bench.Claim{
-			bench.NewClaim(c.wait(), "mean round-trip time "+long+", less the unloaded path's", latencyWait, htbName, tbfName, policerName).
+			bench.NewClaim(c.wait(), "mean round-trip time "+long+", minus that of the unloaded path", latencyWait, htbName, tbfName, policerName).
 				WithNote(ours + "case without ECN"),
 			bench.NewClaim(c.id("goodput"), "goodput "+long+"; 95.6 % is TCP's ceiling", latencyGoodput, htbName, tbfName, policerName).
 				WithNote(ours + "cases at 0.1 ms"),
@@ -183,8 +182,8 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 		sysctl["net.ipv4.tcp_ecn"] = "1"
 	}
 	if c.path > 0 {
-		// The default, 4 MB with what the kernel adds to each packet, is just the
-		// window that 100 Mbit/s over 100 ms needs: nothing would ever be marked.
+		// The default, 4 MB including the kernel's overhead for each packet, is just the window that
+		// 100 Mbit/s over 100 ms needs: there would be no marks.
 		sysctl["net.ipv4.tcp_wmem"], sysctl["net.ipv4.tcp_rmem"] = "4096 65536 33554432", "4096 131072 33554432"
 	}
 	bars := newBars()
@@ -220,9 +219,9 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 		bars.add(name, (loaded.MeanUs-without)/1e3, (loaded.P99Us-without)/1e3)
 		return nil
 	})
-	title := "Round trip inside a full group, " + path.Base(c.name())
+	title := "Round-trip time inside a full group, " + path.Base(c.name())
 	if c.path > 0 {
-		title = fmt.Sprintf("Waiting inside a full group: round trip less the path's %d ms, %s", c.path.Milliseconds(), direction(c.in))
+		title = fmt.Sprintf("Queue delay inside a full group: round-trip time minus the path's %d ms, %s", c.path.Milliseconds(), direction(c.in))
 	}
 	p := bars.plot(file(c.wait()), title, []string{"mean", "p99"})
 	if c.path > 0 {
@@ -232,7 +231,7 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 	return err
 }
 
-// latencyLimiters are who is measured.
+// latencyLimiters returns the names of the limiters that are measured.
 func latencyLimiters(oursOnly bool) []string {
 	if oursOnly {
 		return []string{bench.Ours}
@@ -240,11 +239,11 @@ func latencyLimiters(oursOnly bool) []string {
 	return []string{bench.Ours, htbName, tbfName, policerName}
 }
 
-// latencyTrial probes group0 of the seed's four.
+// latencyTrial probes group0 of the paper's four.
 func latencyTrial(name string, in bool, flows []traffic.Flow, t latencyTiming, sysctl map[string]string) trial {
 	p, err := plan(seedGroups(latencyLimit), in)
 	if err != nil {
-		panic(err) // the seed's groups are right
+		panic(err) // the paper's groups are valid
 	}
 	from, to := ends(in)
 	return trial{
@@ -254,11 +253,11 @@ func latencyTrial(name string, in bool, flows []traffic.Flow, t latencyTiming, s
 	}
 }
 
-// latencyOf is what the probe found before the load, and after it had settled.
+// latencyOf returns the probe's result before the load, and after it has settled.
 func latencyOf(f *found, t latencyTiming) (unloaded, loaded traffic.Times) {
 	at := func(d time.Duration) int64 { return f.traffic.StartMonotonicNs + int64(d) }
-	// Under load a probe that is sent at the very end may wait for its end, and the
-	// unloaded path's last ones meet the load.
+	// Under load a probe that is sent at the very end may be answered too late, and the last ones of
+	// the unloaded path meet the load.
 	return f.probe.Between(at(0), at(t.quiet-t.margin)), f.probe.Between(at(t.quiet+t.settle), at(t.ends()-100*time.Millisecond-t.margin))
 }
 
@@ -289,7 +288,7 @@ func latencyBenches() (out []bench.Case) {
 	return out
 }
 
-// alongside: a smoke run has the long paths together, and those without peers.
+// alongside: a smoke run measures the long paths together, and the cases without peers.
 func (c fullCase) alongside(quick bool) string {
 	switch {
 	case quick && c.path > 0:
@@ -330,9 +329,9 @@ func (b *bars) plot(file, title string, sets []string) plot.Plot {
 	}
 	return plot.Plot{
 		File: file, Row: "latency", Title: title, Y: "round-trip time (ms)",
-		Caption: "At 100 Mbit/s, with a real link of 101 Mbit/s behind. Every round trip is timed by the kernel's receive timestamps.", Bars: out,
+		Caption: "At 100 Mbit/s, with a real link of 101 Mbit/s behind. Round-trip times are from the kernel's receive timestamps.", Bars: out,
 	}
 }
 
-// order of limiters in plots.
+// order is the order of limiters in plots.
 var order = []string{bench.Ours, quantumName, htbName, tbfName, plainName, policerName, noneName}

@@ -14,19 +14,18 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// limiter is what is in force while something is measured, in the namespace of
-// the calling thread.
+// limiter shapes during a measurement, in the namespace of the calling thread.
 type limiter interface {
 	Apply(p shaper.Plan) error
 	Clear(dev string) error
 }
 
-// Names of what is measured, beside bench.Ours.
+// Names of what is measured, besides bench.Ours.
 const (
 	quantumName = "quantum"
-	// The engine quantum otherwise: with the paper's own step at every rate, and with
-	// the two remedies of its chapter VII. A tenth of a second would be less than one
-	// packet of the smallest group at 0.8 Mbit/s.
+	// Variants of the engine quantum: with the paper's own step at every rate, and with the two
+	// remedies of its chapter VII. A tenth of a second would be less than one packet of the smallest
+	// group at 0.8 Mbit/s.
 	fixedName     = "quantum, step 1500B"
 	shortName     = "quantum, 250 ms"
 	overdraftName = "quantum, overdraft"
@@ -40,10 +39,10 @@ const (
 // paperStep is the paper's step, in bytes a quantum.
 const paperStep = 1500
 
-// fifoLeaf is HTB's leaf where waiting is measured: 20 ms at 100 Mbit/s.
+// fifoLeaf is HTB's leaf where queue delay is measured: 20 ms at 100 Mbit/s.
 const fifoLeaf = 250_000
 
-// limiters makes each, by name.
+// limiters has a constructor for each, by name.
 var limiters = map[string]func() (limiter, error){
 	bench.Ours:  func() (limiter, error) { return engine{htb.New()}, nil },
 	quantumName: func() (limiter, error) { return payload{engine{quantum.New()}, group.QuantumOptions{}}, nil },
@@ -71,7 +70,7 @@ func newLimiter(name string) (limiter, error) {
 	return l, nil
 }
 
-// engine is one of Headgate's.
+// engine is one of Headgate's engines.
 type engine struct{ shaper.Shaper }
 
 func (e engine) Apply(p shaper.Plan) error {
@@ -79,8 +78,8 @@ func (e engine) Apply(p shaper.Plan) error {
 	return err
 }
 
-// payload is an engine whose rates are payload: a plan in layer-2 rates is scaled
-// so that full TCP segments fill the same part of the link.
+// payload is an engine whose rates are payload: a plan in layer-2 rates is scaled so that full TCP
+// segments fill the same part of the link.
 type payload struct {
 	engine
 	options group.QuantumOptions
@@ -107,7 +106,7 @@ func scaledTree(t *group.Tree) *group.Tree {
 	return &out
 }
 
-// nothing limits nothing.
+// nothing does not limit.
 type nothing struct{}
 
 func (nothing) Apply(shaper.Plan) error { return nil }

@@ -13,23 +13,23 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// nestedCase is a tree of three levels, limit, tenants, machines, in which every tenant
-// has one busy leaf or none:
+// nestedCase is a tree of three levels, limit, tenants, machines, in which every tenant has one busy
+// leaf or none:
 //
 //	a { vm { x, y }, e }   b { vm { x, y }, e }   c { vm { x, y }, e }
 //
-// Who is busy changes from phase to phase, through all patterns.
+// The busy leaves change from phase to phase, through all patterns.
 type nestedCase struct {
 	name     string
-	drawn    string // its values in words
+	drawn    string // its random values
 	limit    unit.Rate
 	spare    group.Spare
 	protocol traffic.Protocol
 	groups   []group.Group
 }
 
-// nestedTree has parts for a tenant: of the tenant, of its machine and of the leaves x and
-// e; y has what x leaves. Priorities, where there are any, go by tenant.
+// nestedTree has shares for a tenant: of the tenant, of its machine and of the leaves x and e; y has
+// the rest of the machine. Priorities are by tenant.
 func nestedTree(spare group.Spare, tenants [][4]unit.Share) (out []group.Group) {
 	for i, t := range tenants {
 		tenant := leaf(string(rune('a'+i)), t[0])
@@ -41,10 +41,10 @@ func nestedTree(spare group.Spare, tenants [][4]unit.Share) (out []group.Group) 
 	return out
 }
 
-// busyLeaves are those that may be busy in a tenant, "" is none of them.
+// busyLeaves are the leaves that may be busy in a tenant; "" is none.
 var busyLeaves = []string{"", "vm/x", "e"}
 
-// nestedCases are the three ways to lend with both protocols, and drawn trees.
+// nestedCases are the three spare policies with both protocols, and random trees.
 func nestedCases(d *bench.Draw) (out []nestedCase) {
 	for _, spare := range []group.Spare{group.Proportional, group.Equal, group.Priority} {
 		for _, p := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
@@ -76,7 +76,7 @@ func nestedCases(d *bench.Draw) (out []nestedCase) {
 	return out
 }
 
-// pattern is who is busy: a leaf of each tenant, or "".
+// pattern has the busy leaf of each tenant, or "".
 type pattern []string
 
 func (p pattern) busy() (n int) {
@@ -88,7 +88,7 @@ func (p pattern) busy() (n int) {
 	return n
 }
 
-// demand is what leaves want, by path.
+// demand returns the demand of leaves, by path.
 func (p pattern) demand() map[string]unit.Rate {
 	out := map[string]unit.Rate{}
 	for i, leaf := range p {
@@ -99,7 +99,7 @@ func (p pattern) demand() map[string]unit.Rate {
 	return out
 }
 
-// patterns are all; a smoke run has one for each number of busy tenants.
+// patterns returns all patterns; a smoke run has one for each number of busy tenants.
 func (c nestedCase) patterns(quick bool) (out []pattern) {
 	if quick {
 		return []pattern{{"vm/x", "", ""}, {"e", "", "vm/x"}, {"vm/x", "e", "e"}}
@@ -110,7 +110,7 @@ func (c nestedCase) patterns(quick bool) (out []pattern) {
 	return out
 }
 
-// phase is how long a pattern lasts before it is measured, and then.
+// phase returns the duration of a pattern before the measurement, and that of the measurement.
 func (c nestedCase) phase(quick bool) (settle, measure time.Duration) {
 	if quick {
 		return 700 * time.Millisecond, 800 * time.Millisecond
@@ -126,7 +126,7 @@ func (c nestedCase) id(busy int) string {
 }
 
 func (c nestedCase) claims() (out []bench.Claim) {
-	const metric = "the busy leaf that is farthest from share's answer, in the worst pattern"
+	const metric = "largest deviation of a busy leaf from the rate that package share computes, in the worst pattern"
 	if c.drawn != "" {
 		return []bench.Claim{bench.NewClaim(c.id(0), metric, nestedError)}
 	}
@@ -136,7 +136,7 @@ func (c nestedCase) claims() (out []bench.Claim) {
 	return out
 }
 
-// peers: by hand there is one way to lend.
+// peers: HTB by hand has one spare policy.
 func (c nestedCase) peers() []string {
 	if c.spare == group.Proportional && c.drawn == "" {
 		return []string{htbName}
@@ -172,7 +172,7 @@ func (c nestedCase) flows(t *group.Tree, patterns []pattern, phase time.Duration
 		}
 		out = append(out, traffic.Flow{
 			Name: path, From: from, To: to, Protocol: c.protocol, DstPort: rule.Selector.DPort[0].First, Schedule: steps,
-			// What a sender has buffered as its phase ends is sent in the next one.
+			// Data that a sender has buffered at the end of its phase is sent in the next one.
 			SendBuffer: max(unit.Bytes(c.limit.BytesPerSecond()/100), 128<<10),
 		})
 	}
@@ -208,8 +208,7 @@ func (c nestedCase) run(ctx context.Context, r *bench.Run) error {
 	})
 }
 
-// judge takes the worst leaf of the patterns of each claim; got is what a leaf had in a
-// phase.
+// judge takes the worst leaf of the patterns of each claim; got returns the rate of a leaf in a phase.
 func (c nestedCase) judge(s *bench.Sheet, t *group.Tree, patterns []pattern, got func(path string, phase int) float64) {
 	type missed struct {
 		by   float64
@@ -243,12 +242,12 @@ func (c nestedCase) judge(s *bench.Sheet, t *group.Tree, patterns []pattern, got
 	}
 	for id, w := range worst {
 		s.Set(id, w.by)
-		s.Note(id, "the worst of %d patterns, Mbit/s and what is right: %s; %d are within the target", held[id][1], w.what, held[id][0])
+		s.Note(id, "the worst of %d patterns, measured and expected Mbit/s: %s; %d are within the target", held[id][1], w.what, held[id][0])
 	}
 	s.Keep("patterns", all)
 }
 
-// alongsideOrNot calls fn for all names, in a smoke run at the same time.
+// alongsideOrNot calls fn for all names, in parallel in a smoke run.
 func alongsideOrNot(together bool, names []string, fn func(name string) error) error {
 	if together {
 		return alongside(names, fn)

@@ -43,9 +43,9 @@ func turn(c rampCase) int {
 	return 1
 }
 
-// alongside: the slow settings are a thousandth of what the machine carries, or a
-// hundredth where they are drawn. In a smoke run the variants of the middle rate run
-// together, and drawn cases by twos.
+// alongside: the slow settings use a thousandth of the machine's capacity, or a hundredth where they
+// are random. In a smoke run the variants of the middle rate run in parallel, and random cases in
+// pairs.
 func (c rampCase) alongside(quick bool) string {
 	switch {
 	case c.slow():
@@ -58,11 +58,12 @@ func (c rampCase) alongside(quick bool) string {
 	return ""
 }
 
-// together: the peers are measured at the same time, where two of them load the
-// machine with a small part of what it carries.
+// together: the peers are measured in parallel, where two of them use a small part of the machine's
+// capacity.
 func (c rampCase) together(quick bool) bool { return quick || c.limit <= 100*unit.Mbit }
 
-// limiters are who is measured. A smoke run has the peers in one setting.
+// limiters returns the names of the limiters that are measured. A smoke run has the peers in one
+// setting.
 func (c rampCase) limiters(quick bool) []string {
 	if c.many || quick && !c.slow() && c.name != "100Mbit/tcp-cubic" {
 		return []string{bench.Ours}
@@ -70,8 +71,8 @@ func (c rampCase) limiters(quick bool) []string {
 	return append([]string{bench.Ours, quantumName, plainName}, c.variants(quick)...)
 }
 
-// variants of the engine quantum are measured in the seed's case, where the paper's step
-// is the scaled one, and in two at 100 Mbit/s.
+// variants returns the variants of the engine quantum that are measured: in the paper's case, where the paper's step is the
+// scaled one, and in two at 100 Mbit/s.
 func (c rampCase) variants(quick bool) []string {
 	switch {
 	case c.drawn != "":
@@ -120,7 +121,7 @@ func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error 
 	return nil
 }
 
-// judge writes what the claims ask for.
+// judge sets the values of the claims.
 func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 	worst, worstCV := math.Inf(1), 0.0
 	raw := map[string]rampRecord{}
@@ -137,8 +138,7 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 		worstCV = max(worstCV, cv)
 		flow := f.traffic.Flow(name)
 		over, warm := flow.Between(t.begins(), t.ends()), flow.Between(t.warm(), t.ends())
-		// What was delivered afterwards had arrived before, but for what arrived
-		// afterwards.
+		// What was read after the end had arrived before, except for what arrived after the end.
 		all := flow.Between(t.begins(), t.length())
 		delivered += all.DeliveredL2Bits - 8*float64(series.Sum(t.ends(), t.length()))
 
@@ -173,14 +173,14 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 	for _, i := range inside {
 		for _, g := range counted.Groups {
 			if g.Path == groupName(i) {
-				s.Note(c.covetous(i), "the engine itself dropped %d of the group's packets in the whole run; what else was resent, TCP resent for its timers", g.Drops)
+				s.Note(c.covetous(i), "the engine itself dropped %d of the group's packets in the whole run; other retransmissions are due to TCP's timers", g.Drops)
 			}
 		}
 	}
 }
 
-// judgeAsPaper writes what the paper has figures of: retransmissions since the limit is
-// reached, and variation in bins of 1 s.
+// judgeAsPaper sets the values that the paper has as well: retransmissions since the limit is reached,
+// and variation in bins of 1 s.
 func (c rampCase) judgeAsPaper(s *bench.Sheet, f *found, t rampTiming) {
 	for _, i := range inside {
 		flow := f.traffic.Flow(groupName(i)).Between(fullLevel*t.step, t.ends())
@@ -193,7 +193,7 @@ func (c rampCase) judgeAsPaper(s *bench.Sheet, f *found, t rampTiming) {
 	s.Set(c.steadySeconds(), worst)
 }
 
-// rampRecord is what is kept of one group. Rates are in bit/s.
+// rampRecord is the stored result of one group. Rates are in bit/s.
 type rampRecord struct {
 	Congestion      string    `json:"congestion,omitempty"`
 	BinSeconds      float64   `json:"bin_s"`
@@ -213,7 +213,7 @@ func (r rampRecord) with(intervals []traffic.Interval) rampRecord {
 	return r
 }
 
-// rates are the mean rates over [from, to) in bins, without an incomplete last.
+// rates returns the mean rates over [from, to) in bins, without an incomplete last one.
 func rates(s meter.Series, from, to, bin time.Duration) (out []float64) {
 	for at := from; at+bin <= to; at += bin {
 		out = append(out, s.Rate(at, at+bin))
@@ -221,7 +221,7 @@ func rates(s meter.Series, from, to, bin time.Duration) (out []float64) {
 	return out
 }
 
-// variation is the standard deviation over the mean.
+// variation returns the standard deviation divided by the mean.
 func variation(v []float64) float64 {
 	if len(v) < 2 {
 		return 0
@@ -239,7 +239,7 @@ func variation(v []float64) float64 {
 	return math.Sqrt(square/float64(len(v)-1)) / mean
 }
 
-// plot is rates over time against guarantees.
+// plot draws rates over time, and guarantees.
 func (c rampCase) plot(name string, f *found, t rampTiming) plot.Plot {
 	scale, label := scaled(c.limit)
 	bin := max(t.ends()/150, 10*time.Millisecond).Round(10 * time.Millisecond)
@@ -249,7 +249,7 @@ func (c rampCase) plot(name string, f *found, t rampTiming) plot.Plot {
 	p := plot.Plot{
 		File: file("ramp", direction(c.in), c.name, name), Row: "ramp-" + direction(c.in),
 		Title:   fmt.Sprintf("%s, %s: %s", strings.ReplaceAll(c.name, "/", ", "), direction(c.in), name),
-		Caption: fmt.Sprintf("Arrivals in bins of %v. Dashed: what each group must have in the overload, min(offered, guarantee).", bin),
+		Caption: fmt.Sprintf("Arrivals in bins of %v. Dashed: the rate that each group must have in the overload, min(offered, guarantee).", bin),
 		X:       "time (s)", Y: "layer-2 rate (" + label + ")", YMax: 0.45 * float64(c.limit) / scale,
 	}
 	for i := range seedShares {
@@ -262,7 +262,7 @@ func (c rampCase) plot(name string, f *found, t rampTiming) plot.Plot {
 		if c.papers() {
 			name := ""
 			if i == 0 {
-				name = "the paper's, in parts of the limit"
+				name = "the paper's, relative to the limit"
 			}
 			p.Lines = append(p.Lines, plot.PaperLevel(name, paperRates[i]/100*float64(c.limit)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
 		}
@@ -270,7 +270,7 @@ func (c rampCase) plot(name string, f *found, t rampTiming) plot.Plot {
 	return p
 }
 
-// scaled is the unit to plot rates of a limit in.
+// scaled returns the unit for plotting rates of a limit.
 func scaled(limit unit.Rate) (float64, string) {
 	if limit < 10*unit.Mbit {
 		return 1e3, "kbit/s"

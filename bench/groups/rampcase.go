@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// rampCase is the seed's test in one setting.
+// rampCase is the paper's test in one setting.
 type rampCase struct {
 	in       bool
 	limit    unit.Rate
@@ -17,20 +17,20 @@ type rampCase struct {
 	protocol traffic.Protocol
 	cc       string // TCP's congestion control
 	ipv6     bool
-	seedTime bool // the seed's own timing
-	variant  bool // of another at this rate, or drawn
-	upstream bool // a real bottleneck of 101 % before what is received
+	seedTime bool // the paper's own timing
+	variant  bool // another setting at this rate, or random
+	upstream bool // a real bottleneck of 101 % upstream of the receiver
 
-	// Of a drawn case: its values in words, the guarantees, and the path's round-trip
-	// time. "" and nil are the seed's.
+	// For a random case: its values, the guarantees, and the path's round-trip time. "" and nil are
+	// the paper's.
 	drawn  string
 	shares []unit.Share
 	rtt    time.Duration
-	// many: it is of the row drawn, where Headgate alone is measured.
+	// many: the case is of the row drawn, where only Headgate is measured.
 	many bool
 }
 
-// guarantees of the groups, of the limit.
+// guarantees of the groups, relative to the limit.
 func (c rampCase) guarantees() []unit.Share {
 	if c.shares != nil {
 		return c.shares
@@ -38,7 +38,7 @@ func (c rampCase) guarantees() []unit.Share {
 	return seedShares
 }
 
-// drawnRamps are settings that nobody chose, each in both directions.
+// drawnRamps are random settings, each in both directions.
 func drawnRamps(d *bench.Draw) (out []rampCase) {
 	for n := range 2 {
 		name := fmt.Sprintf("drawn-%d", n+1)
@@ -63,7 +63,7 @@ func drawRamp(d *bench.Draw, name string) []rampCase {
 	return []rampCase{c, in}
 }
 
-// rampCases are all settings. The slow ones are neighbours, to run alongside.
+// rampCases are all settings. The slow ones are neighbours, to run in parallel.
 func rampCases() (out []rampCase) {
 	tcp := func(limit unit.Rate, name, cc string) rampCase {
 		return rampCase{limit: limit, name: name, protocol: traffic.TCP, cc: cc}
@@ -91,15 +91,14 @@ func rampCases() (out []rampCase) {
 	return append(out, upstream)
 }
 
-// rampTiming is how long each step lasts, and the overload.
+// rampTiming has the durations of each step and of the overload.
 type rampTiming struct {
 	step, overload time.Duration
-	// bin is what "in each second" means: at 0.8 Mbit/s a second is no more than 7
-	// frames of the smallest group, and 10 s are taken.
+	// bin is the length of a "second" of the targets: at 0.8 Mbit/s a second has at most 7 frames of
+	// the smallest group, so that bins of 10 s are used.
 	bin time.Duration
-	// drain is how long the flows are watched after they have stopped, so that what
-	// has arrived but waits for a missing segment is not taken for lost. At 0.8
-	// Mbit/s that is seconds of data.
+	// drain is how long the flows are observed after they have stopped, so that segments that have
+	// arrived behind a missing one do not count as lost. At 0.8 Mbit/s that is seconds of data.
 	drain time.Duration
 }
 
@@ -109,10 +108,10 @@ func (t rampTiming) begins() time.Duration { return rampSteps * t.step }
 func (t rampTiming) ends() time.Duration   { return t.begins() + t.overload }
 func (t rampTiming) length() time.Duration { return t.ends() + t.drain }
 
-// warm is when retransmissions begin to count: after a tenth of the overload.
+// warm is the time from which retransmissions count: after a tenth of the overload.
 func (t rampTiming) warm() time.Duration { return t.begins() + t.overload/10 }
 
-// sample is how often sockets are asked.
+// sample is the interval between readings of the sockets.
 func (t rampTiming) sample() time.Duration { return min(time.Second, t.overload/10) }
 
 func (c rampCase) slow() bool { return c.limit < 10*unit.Mbit }
@@ -132,8 +131,8 @@ func (c rampCase) timing(quick bool) rampTiming {
 	return rampTiming{5 * time.Second, 60 * time.Second, time.Second, 0}
 }
 
-// shares of the limit that each connection offers at a level: 10 % each at level
-// 0, then connection 0 to 30 % in steps of 5 %, then 1, 2 and 3.
+// shares returns the part of the limit that each connection offers at a level: 10 % each at level 0,
+// then connection 0 rises to 30 % in steps of 5 %, then 1, 2 and 3.
 func shares(level int) (percent [4]int) {
 	for i := range percent {
 		percent[i] = 10 + 5*min(max(level-4*i, 0), 4)
@@ -162,7 +161,7 @@ func (c rampCase) flows(t rampTiming) []traffic.Flow {
 	return flows
 }
 
-// due is the rate that a group must get in the overload: min(offered, guarantee).
+// due returns the rate that a group must get in the overload: min(offered, guarantee).
 func (c rampCase) due(i int) float64 {
 	offered := unit.Rate(shares(rampSteps)[i]) * c.limit / 100
 	return float64(min(offered, c.guarantees()[i].Of(c.limit)))
@@ -180,34 +179,33 @@ func (c rampCase) covetous(i int) string {
 }
 func (c rampCase) steady() string { return fmt.Sprintf("steady/%s/%s", direction(c.in), c.name) }
 
-// sinceFull is the covetous effect in the paper's window, and steadySeconds the
-// variation in its bins.
+// sinceFull is the covetous effect in the paper's window, and steadySeconds the variation in its bins.
 func (c rampCase) sinceFull(i int) string { return c.covetous(i) + "-since-the-limit-is-reached" }
 func (c rampCase) steadySeconds() string  { return c.steady() + "/1s" }
 
-// fullLevel is the level at which all together offer the limit.
+// fullLevel is the level at which the total offered load reaches the limit.
 const fullLevel = 12
 
-// papers tells whether the case is the paper's: its rate, its timing, and the limiter
-// on what is sent.
+// papers reports whether the case is the paper's: its rate, its timing, and the limiter on the sending
+// side.
 func (c rampCase) papers() bool { return c.seedTime && !c.in }
 
-// inside are the groups that stay inside their guarantee.
+// inside returns the groups that stay within their guarantee.
 var inside = []int{2, 3}
 
-// From the paper (recovered from its figures and appendix A): the sender's side with
-// the limiter on what it sends, in the overload, SCTP payload in kB/s of 100. They are
-// of 0.8 Mbit/s and the paper's timing, and stand in the rows of that case alone.
+// Values of the paper (recovered from its figures and appendix A): the sender's side with the
+// limiter on what it sends, in the overload, SCTP payload in kB/s of 100. They are for 0.8 Mbit/s
+// and the paper's timing, and are only in the rows of that case.
 var (
 	paperRates = []float64{10.9, 19.5, 30.0, 30.0}
 	paperGoal  = []float64{10, 20, 30, 30}
 	paperTotal = 90.4
-	// Group 2 retransmits at 822 and 823 s and group 3 three times at 822 s, and else
-	// never (figures V.13 and V.14): after the limit is reached (679 s), and before the
-	// overload's first tenth is over.
+	// Group 2 retransmits at 822 and 823 s and group 3 three times at 822 s, and otherwise never
+	// (figures V.13 and V.14): after the limit is reached (679 s), and before the end of the
+	// overload's first tenth.
 	paperCovetous  = 0.0
 	paperSinceFull = map[int]float64{2: 2, 3: 3}
-	// The worst connection's standard deviation over its mean.
+	// The worst connection's standard deviation divided by its mean.
 	paperSteady        = 0.07 // of samples of 10 s
 	paperSteadySeconds = 0.44 // of 1 s
 )
@@ -222,22 +220,22 @@ const (
 func (c rampCase) claims() (out []bench.Claim) {
 	peers := c.limiters(false)[1:]
 	for i := range seedShares {
-		claim := bench.NewClaim(c.ramp(groupName(i)), "rate over the overload, of min(offered, guarantee)", rampGroup, peers...)
+		claim := bench.NewClaim(c.ramp(groupName(i)), "rate over the overload, relative to min(offered, guarantee)", rampGroup, peers...)
 		if c.papers() {
 			claim = claim.WithPaper(100 * paperRates[i] / paperGoal[i]).WithNote(noteSeed)
 		}
 		out = append(out, claim)
 	}
-	worst := "worst second of any group, of min(offered, guarantee)"
+	worst := "worst second of any group, relative to min(offered, guarantee)"
 	if c.slow() {
-		worst = "worst 10 s of any group, of min(offered, guarantee)"
+		worst = "worst 10 s of any group, relative to min(offered, guarantee)"
 	}
-	total := bench.NewClaim(c.ramp("total"), "goodput of all over the overload, of the ceiling", rampTotal, peers...)
+	total := bench.NewClaim(c.ramp("total"), "total goodput over the overload, relative to TCP's maximum", rampTotal, peers...)
 	if c.papers() {
 		total = total.WithPaper(paperTotal).WithNote(noteSeed)
 	}
 	out = append(out, bench.NewClaim(c.ramp("worst-second"), worst, rampSecond, peers...), total)
-	if c.drawn != "" { // who is inside its guarantee depends on the draw, and so would the claims
+	if c.drawn != "" { // which groups are within their guarantee depends on the random values, and so would the claims
 		return out
 	}
 	for _, i := range inside {
@@ -245,18 +243,18 @@ func (c rampCase) claims() (out []bench.Claim) {
 		if c.protocol == traffic.UDP {
 			what = "datagrams lost"
 		}
-		claim := bench.NewClaim(c.covetous(i), what+" in a group inside its guarantee", covetous, peers...)
+		claim := bench.NewClaim(c.covetous(i), what+" in a group within its guarantee", covetous, peers...)
 		switch {
 		case c.papers():
 			claim = claim.WithPaper(paperCovetous).WithNote(noteCovetous)
-			since := bench.NewClaim(c.sinceFull(i), what+" in a group inside its guarantee, since all offer the limit", covetous, peers...)
+			since := bench.NewClaim(c.sinceFull(i), what+" in a group within its guarantee, since the total offered load reached the limit", covetous, peers...)
 			out = append(out, since.WithPaper(paperSinceFull[i]).WithNote(noteSeed))
 		case c.seedTime && i == 2:
 			claim = claim.WithNote(noteReceive)
 		}
 		out = append(out, claim)
 	}
-	even := bench.NewClaim(c.steady(), "coefficient of variation, the worst connection", steady, peers...)
+	even := bench.NewClaim(c.steady(), "coefficient of variation of the worst connection", steady, peers...)
 	if !c.papers() {
 		return append(out, even)
 	}

@@ -24,12 +24,12 @@ import (
 
 const (
 	scaleGroups = 4000
-	// scaleConns are assigned to groups while these are changed; in a smoke run
-	// fewer, because to assign all takes longer than everything else.
+	// scaleConns connections are assigned to groups while these are changed; fewer in a smoke run,
+	// because assigning them takes longer than everything else.
 	scaleConns      = 100_000
 	scaleConnsQuick = 10_000
-	// steadyPort is of the group that nobody touches; its traffic is watched for
-	// losses while the others change.
+	// steadyPort is the port of the unchanged group; its traffic is observed for losses while the
+	// others change.
 	steadyPort = basePort
 	busyPort   = 10_000
 	steadyRate = 20 * unit.Mbit
@@ -37,17 +37,17 @@ const (
 
 const scaleTC = "tc by hand"
 
-// scaleCase is all of it under one limit.
+// scaleCase has all steps under one limit.
 type scaleCase struct {
 	limit unit.Rate
 	name  string // "" is the first
-	// steady is the guarantee of the group that nobody touches, each that of any
-	// other, and then what it is changed to.
+	// steady is the guarantee of the unchanged group, each that of any other group, and then is its
+	// changed guarantee.
 	steady, each, then unit.Rate
 }
 
-// scaleCases: at 10 Gbit/s a super-packet takes no time worth cutting it, and each
-// of the engine's queues is one qdisc. At 1 Gbit/s it is cut, and each is two.
+// scaleCases: at 10 Gbit/s a super-packet takes so little time that it is not segmented, and each of
+// the engine's queues is one qdisc. At 1 Gbit/s it is segmented, and each queue is two.
 func scaleCases() []scaleCase {
 	return []scaleCase{
 		{10 * unit.Gbit, "", 100 * unit.Mbit, 2 * unit.Mbit, 1800 * unit.Kbit},
@@ -57,26 +57,25 @@ func scaleCases() []scaleCase {
 
 func (c scaleCase) id(what string) string { return path.Join("scale", c.name, what) }
 
-// What is claimed, in the order in which it is measured.
+// The claims, in the order of their measurement.
 func (c scaleCase) claims() []bench.Claim {
 	under := ""
 	if c.name != "" {
 		under = fmt.Sprintf(", under a limit of %v", c.limit)
 	}
 	return []bench.Claim{
-		bench.NewClaim(c.id("apply"), "from 2 groups to 4,000, both directions, under traffic"+under, scaleApply, scaleTC),
-		bench.NewClaim(c.id("re-rate-all"), "every group but one gets another guarantee, with 100,000 connections assigned"+under, scaleRerate, scaleTC),
-		bench.NewClaim(c.id("apply-of-tc"), "apply, of the time that tc -batch takes for as many"+under, scaleApplyOf),
-		bench.NewClaim(c.id("re-rate-all-of-tc"), "another guarantee for every group but one, of the time of tc -batch"+under, scaleRerateOf),
-		bench.NewClaim(c.id("no-op-apply"), "the same plan again: changes to traffic control that the kernel announces"+under, scaleNoop, scaleTC),
-		bench.NewClaim(c.id("clear"), "all of it taken away"+under, scaleClear, scaleTC),
-		bench.NewClaim(c.id("lost/out"), "datagrams of an untouched group lost meanwhile (until clear)"+under, scaleLost, scaleTC),
-		bench.NewClaim(c.id("lost/in"), "datagrams of an untouched group lost meanwhile (until clear)"+under, scaleLost, scaleTC),
+		bench.NewClaim(c.id("apply"), "time to change from 2 groups to 4,000, both directions, under traffic"+under, scaleApply, scaleTC),
+		bench.NewClaim(c.id("re-rate-all"), "time to change the guarantee of every group but one, with 100,000 connections assigned"+under, scaleRerate, scaleTC),
+		bench.NewClaim(c.id("apply-of-tc"), "time of apply, relative to that of tc -batch for as many"+under, scaleApplyOf),
+		bench.NewClaim(c.id("re-rate-all-of-tc"), "time to change the guarantee of every group but one, relative to that of tc -batch"+under, scaleRerateOf),
+		bench.NewClaim(c.id("no-op-apply"), "apply of the same plan: changes to traffic control that the kernel notifies"+under, scaleNoop, scaleTC),
+		bench.NewClaim(c.id("clear"), "time to remove everything"+under, scaleClear, scaleTC),
+		bench.NewClaim(c.id("lost/out"), "lost datagrams of an unchanged group (until clear)"+under, scaleLost, scaleTC),
+		bench.NewClaim(c.id("lost/in"), "lost datagrams of an unchanged group (until clear)"+under, scaleLost, scaleTC),
 	}
 }
 
-// plan has n groups besides the steady one, in both directions, each with a
-// guarantee.
+// plan has n groups besides the steady one, in both directions, each with a guarantee.
 func (c scaleCase) plan(n int, guarantee unit.Rate) (shaper.Plan, error) {
 	d := group.Direction{Limit: c.limit, Groups: []group.Group{
 		{Name: "steady", Guarantee: group.Amount{Rate: c.steady}, Match: port(steadyPort)},
@@ -91,7 +90,7 @@ func (c scaleCase) plan(n int, guarantee unit.Rate) (shaper.Plan, error) {
 	return p, err
 }
 
-// scaleAssignments spread connections that are not there over the groups.
+// scaleAssignments distributes connections that do not exist over the groups.
 func scaleAssignments(n int) []shaper.Assignment {
 	out := make([]shaper.Assignment, n)
 	for i := range out {
@@ -104,14 +103,14 @@ func scaleAssignments(n int) []shaper.Assignment {
 	return out
 }
 
-// scaleSubject is one who carries out the steps.
+// scaleSubject executes the steps.
 type scaleSubject interface {
 	limiter
-	// change changes the rates of what is in force to those of p.
+	// change changes the active rates to those of p.
 	change(p shaper.Plan) error
 }
 
-// tcByHand is a script of tc commands: one to set all up, one to change rates.
+// tcByHand has scripts of tc commands: one to set everything up, one to change rates.
 type tcByHand struct{ peers.HTB }
 
 func (t tcByHand) change(p shaper.Plan) error { return t.HTB.Change(p) }
@@ -120,17 +119,17 @@ type scaleEngine struct{ engine }
 
 func (e scaleEngine) change(p shaper.Plan) error { return e.Apply(p) }
 
-// assigned complains if there are not as many connections in groups.
+// assigned returns an error if another number of connections is in groups.
 func (e scaleEngine) assigned(n int) error {
 	state, err := e.Observe(dev)
 	if err == nil && (state.Out.Assigned != n || state.In.Assigned != n) {
-		err = fmt.Errorf("of %d connections that were assigned there are %d (out) and %d (in)", n, state.Out.Assigned, state.In.Assigned)
+		err = fmt.Errorf("of %d assigned connections %d (out) and %d (in) are in groups", n, state.Out.Assigned, state.In.Assigned)
 	}
 	return err
 }
 
-// scaleRounds is how often all is done in a full bench: the time of one apply
-// differs by half between two on a shared machine.
+// scaleRounds is the number of rounds in a full benchmark: on a shared machine the times of two
+// applies differ by half.
 const scaleRounds = 5
 
 func (c scaleCase) run(ctx context.Context, r *bench.Run) error {
@@ -153,7 +152,7 @@ func (c scaleCase) run(ctx context.Context, r *bench.Run) error {
 		}
 	}
 	c.judge(r.Sheet(bench.Ours), our)
-	r.Sheet(bench.Ours).Note(c.id("re-rate-all"), "%d connections were assigned before, which took %s s, at most %s s in %d rounds",
+	r.Sheet(bench.Ours).Note(c.id("re-rate-all"), "%d connections were assigned before, in %s s, at most %s s of %d rounds",
 		conns, bench.Number(bench.Median(our[assigning])), bench.Number(slices.Max(our[assigning])), rounds)
 	if peerFailed != nil {
 		return peerError(r.Sheet(scaleTC), peerFailed)
@@ -167,7 +166,7 @@ func (c scaleCase) run(ctx context.Context, r *bench.Run) error {
 	return nil
 }
 
-// compare sets times beside each other, of each round, in which one follows the other.
+// compare sets the ratios of times of each round, in which one follows the other.
 func (c scaleCase) compare(sheet *bench.Sheet, our, theirs findings) {
 	for _, what := range []string{"apply", "re-rate-all"} {
 		var times []float64
@@ -178,18 +177,18 @@ func (c scaleCase) compare(sheet *bench.Sheet, our, theirs findings) {
 	}
 }
 
-// peers tells whether the peer is measured. A smoke run of everything has it in one case.
+// peers reports whether the peer is measured. A smoke run of everything has it in one case.
 func (c scaleCase) peers(quick bool) bool { return !quick || c.name == "" }
 
-// findings are what the rounds found, by claim, in their order.
+// findings are the results of the rounds, by claim, in their order.
 type findings map[string][]float64
 
 func (f findings) set(claim string, v float64) { f[claim] = append(f[claim], v) }
 
-// assigning is the time to assign all connections, of which nothing is claimed.
+// assigning is the time to assign all connections, for which there is no claim.
 const assigning = "assign"
 
-// judge takes the median of times, and the worst of what must not happen at all.
+// judge takes the median of times, and the worst of what must be 0.
 func (c scaleCase) judge(sheet *bench.Sheet, found findings) {
 	if len(found) > 0 {
 		sheet.Keep("rounds", found)
@@ -197,7 +196,7 @@ func (c scaleCase) judge(sheet *bench.Sheet, found findings) {
 	for claim, v := range found {
 		most := slices.Max(v)
 		switch {
-		case claim == assigning: // is told with the re-rating
+		case claim == assigning: // reported with the re-rating
 		case claim == c.id("no-op-apply") || strings.HasPrefix(claim, c.id("lost")):
 			sheet.Set(claim, most)
 		default:
@@ -206,7 +205,7 @@ func (c scaleCase) judge(sheet *bench.Sheet, found findings) {
 	}
 }
 
-// one takes one subject through all steps, with some connections assigned.
+// one runs all steps of one subject, with some connections assigned.
 func (c scaleCase) one(ctx context.Context, sheet *bench.Sheet, found findings, who scaleSubject, conns int) (err error) {
 	few, err := c.plan(1, c.each)
 	many, err2 := c.plan(scaleGroups-1, c.each)
@@ -220,7 +219,7 @@ func (c scaleCase) one(ctx context.Context, sheet *bench.Sheet, found findings, 
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	engine, ours := who.(scaleEngine)
-	if ours { // by hand there is no way from few to many but to begin anew
+	if ours { // tc by hand can only start over
 		if err := within(l, func() error { return who.Apply(few) }); err != nil {
 			return err
 		}
@@ -247,7 +246,7 @@ func (c scaleCase) one(ctx context.Context, sheet *bench.Sheet, found findings, 
 		}
 	}
 	defer stop()
-	// Between steps there is time for losses to be noticed.
+	// The time between steps allows losses to be noticed.
 	pause := func() error { return wait(ctx, 300*time.Millisecond) }
 	timed := func(claim string, do func() error) error {
 		if err := pause(); err != nil {
@@ -265,14 +264,14 @@ func (c scaleCase) one(ctx context.Context, sheet *bench.Sheet, found findings, 
 	if err := timed(c.id("apply"), func() error { return who.Apply(many) }); err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
-	if ours { // by hand there is no such thing
+	if ours { // tc by hand cannot do this
 		list := scaleAssignments(conns)
 		if err := timed(assigning, func() error { return engine.Assign(dev, list) }); err != nil {
-			return fmt.Errorf("assign connections: %w", err)
+			return fmt.Errorf("cannot assign connections: %w", err)
 		}
 	}
 	if err := timed(c.id("re-rate-all"), func() error { return who.change(rerated) }); err != nil {
-		return fmt.Errorf("re-rate all: %w", err)
+		return fmt.Errorf("cannot change all rates: %w", err)
 	}
 	if ours {
 		if err := within(l, func() error { return engine.assigned(conns) }); err != nil {
@@ -308,20 +307,20 @@ func (c scaleCase) one(ctx context.Context, sheet *bench.Sheet, found findings, 
 		before, after := f.Between(0, calm), f.Between(calm, time.Hour)
 		sheet.Keep(name, map[string]uint64{"sent": f.Total.Datagrams, "lost_until_clear": before.LostDatagrams, "lost_from_clear": after.LostDatagrams})
 		if !ours {
-			sheet.Note(c.id("lost/"+direction(in)), "it is made anew, and nothing was limited before")
+			sheet.Note(c.id("lost/"+direction(in)), "it is recreated, and nothing was limited before")
 		}
 		found.set(c.id("lost/"+direction(in)), float64(before.LostDatagrams))
 	}
 	return nil
 }
 
-// announced counts the changes to traffic control that the kernel announces in
-// the calling thread's namespace while fn runs.
+// announced counts the changes to traffic control that the kernel notifies in the calling thread's
+// namespace while fn runs.
 func announced(fn func() error) (int, error) {
 	const group = 1 << (unix.RTNLGRP_TC - 1)
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{Groups: group})
 	if err != nil {
-		return 0, fmt.Errorf("listen to the kernel's announcements: %w", err)
+		return 0, fmt.Errorf("cannot listen to the kernel's notifications: %w", err)
 	}
 	defer c.Close()
 	if err := c.SetReadBuffer(64 << 20); err != nil {

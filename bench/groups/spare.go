@@ -17,18 +17,18 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// spareCase is groups of which some are idle, and what the others must get.
+// spareCase is groups of which some are idle, and the expected rates of the others.
 type spareCase struct {
 	name   string
 	limit  unit.Rate
 	spare  group.Spare
 	groups []group.Group
-	// demand is what leaves offer, by path; traffic.Unlimited is as much as TCP
-	// can. A leaf that is not named is idle.
+	// demand is the offered load of leaves, by path; traffic.Unlimited is as much as TCP can send.
+	// Other leaves are idle.
 	demand map[string]unit.Rate
 }
 
-// leaf is a group of some per cent; each gets a port of its own later.
+// leaf is a group with a guarantee in per cent; each gets its own port later.
 func leaf(name string, percent unit.Share) group.Group {
 	return group.Group{Name: name, Guarantee: group.Amount{Share: percent * 10_000}}
 }
@@ -54,7 +54,7 @@ func spareCases() []spareCase {
 	const limit = 100 * unit.Mbit
 	both := map[string]unit.Rate{"a": greedy, "b": greedy}
 	return []spareCase{
-		// The issue's: 10 and 40 % busy, half of the link idle.
+		// The case of the targets: 10 and 40 % busy, half of the link idle.
 		{"10-40-of-100Mbit", limit, group.Proportional, []group.Group{leaf("a", 10), leaf("b", 40), leaf("idle", 50)}, both},
 		{"10-40-of-1000Mbit", unit.Gbit, group.Proportional, []group.Group{leaf("a", 10), leaf("b", 40), leaf("idle", 50)}, both},
 		{"5-15-30-of-100Mbit", limit, group.Proportional, []group.Group{leaf("a", 5), leaf("b", 15), leaf("c", 30), leaf("idle", 50)},
@@ -80,7 +80,8 @@ func spareCases() []spareCase {
 
 func (c spareCase) id() string { return fmt.Sprintf("spare/%s/%s", c.spare, c.name) }
 
-// limiters are who is measured. A smoke run has the peer in the setting.
+// limiters returns the names of the limiters that are measured. A smoke run has the peer in the case
+// of the targets.
 func (c spareCase) limiters(quick bool) []string {
 	if quick && c.name != spareCases()[0].name {
 		return []string{bench.Ours}
@@ -88,7 +89,7 @@ func (c spareCase) limiters(quick bool) []string {
 	return append([]string{bench.Ours}, c.peers()...)
 }
 
-// peers: by hand there is one way to lend, and it is meant to be this one.
+// peers: HTB by hand has one spare policy, which is meant to be this one.
 func (c spareCase) peers() []string {
 	if c.spare == group.Proportional {
 		return []string{htbName}
@@ -97,10 +98,10 @@ func (c spareCase) peers() []string {
 }
 
 func (c spareCase) claim() bench.Claim {
-	return bench.NewClaim(c.id(), "the active group that is farthest from share's answer", spareError, c.peers()...)
+	return bench.NewClaim(c.id(), "largest deviation of an active group from the rate that package share computes", spareError, c.peers()...)
 }
 
-// spareTiming is settling, then measuring.
+// spareTiming has the durations of settling and of the measurement.
 func spareTiming(quick bool) (settle, measure time.Duration) {
 	if quick {
 		return 400 * time.Millisecond, 900 * time.Millisecond
@@ -119,7 +120,7 @@ func (c spareCase) direction() group.Direction {
 	return d
 }
 
-// withPorts gives every leaf a rule of its own.
+// withPorts gives every leaf a rule.
 func withPorts(groups []group.Group, next *uint16) (out []group.Group) {
 	for _, g := range groups {
 		if len(g.Groups) > 0 {
@@ -133,7 +134,7 @@ func withPorts(groups []group.Group, next *uint16) (out []group.Group) {
 	return out
 }
 
-// answer is what share says that every leaf gets.
+// answer returns the rates that package share computes for the leaves.
 func (c spareCase) answer(t *group.Tree) []unit.Rate {
 	claims := make([]share.Claim, len(t.Nodes))
 	for i, n := range t.Nodes {
@@ -163,7 +164,7 @@ func (c spareCase) run(ctx context.Context, r *bench.Run) error {
 			})
 		}
 	}
-	expected := plot.BarSet{Name: "share's answer"}
+	expected := plot.BarSet{Name: "package share"}
 	pictured := &plot.Bars{}
 	for i, n := range p.Out.Nodes {
 		if c.demand[n.Path] > 0 {
@@ -195,20 +196,19 @@ func (c spareCase) run(ctx context.Context, r *bench.Run) error {
 		}
 		pictured.Sets = append(pictured.Sets, set)
 		sheet.Set(c.id(), worst)
-		sheet.Note(c.id(), "Mbit/s, and what is right: %s", strings.Join(rates, ", "))
+		sheet.Note(c.id(), "measured and expected Mbit/s: %s", strings.Join(rates, ", "))
 		sheet.Keep("rates_mbit_per_s", set.Values)
 		sheet.Keep("offloads", f.offloads)
 		sheet.Keep("right_mbit_per_s", expected.Values)
 	}
 	r.Plot(plot.Plot{
 		File: file(c.id()), Row: "spare", Title: fmt.Sprintf("%s, %s", c.spare, c.name), Y: "layer-2 rate (Mbit/s)",
-		Caption: "What each active group gets while others are idle.", Bars: pictured,
+		Caption: "Rates of the active groups while others are idle.", Bars: pictured,
 	})
 	return nil
 }
 
-// spareBenches have the slow cases first, of which a smoke run has those of one way to lend
-// together.
+// spareBenches have the slow cases first; a smoke run measures those of one spare policy together.
 func spareBenches() (out []bench.Case) {
 	cases := spareCases()
 	slices.SortStableFunc(cases, func(a, b spareCase) int { return cmp.Compare(a.limit, b.limit) })

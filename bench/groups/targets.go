@@ -2,50 +2,48 @@ package groups
 
 import "headgate.dev/headgate/bench"
 
-// The targets, copied from the issue once. Nothing else in this package says what
-// is good enough.
+// The targets. Nothing else in this package has limits of acceptable values.
 var (
-	// ramp-in, ramp-out: over the overload; in each second, or each 10 s at 0.8
-	// Mbit/s; of all groups together, of the ceiling.
+	// ramp-in, ramp-out: over the overload; in each second, or each 10 s at 0.8 Mbit/s; total of all
+	// groups, relative to TCP's maximum.
 	rampGroup  = bench.Target{Op: ">=", Value: 99, Unit: "%"}
 	rampSecond = bench.Target{Op: ">=", Value: 97, Unit: "%"}
 	rampTotal  = bench.Target{Op: ">=", Value: 98, Unit: "%"}
 
-	// covetous: retransmissions or drops of groups inside their guarantee.
+	// covetous: retransmissions or drops of groups within their guarantee.
 	covetous = bench.Target{Op: "<=", Value: 0, Unit: "packets"}
 
 	// steady: coefficient of variation.
 	steady = bench.Target{Op: "<=", Value: 0.05, Unit: "sd/mean"}
-	// In samples of 1 s at 0.8 Mbit/s, where the issue names no figure, a frame is 0.15
-	// of the smallest group's second: one more or less in each.
+	// In samples of 1 s at 0.8 Mbit/s, for which there was no requirement, a frame is 0.15 of the
+	// smallest group's second: one more or less in each.
 	steadySeconds = bench.Target{Op: "<=", Value: 0.15, Unit: "sd/mean"}
 
-	// ecn: of what is reached without. The issue has the paper's finding and no figure
-	// of its own: ECN costs no more goodput than is given away elsewhere, and saves
-	// retransmissions.
+	// ecn: relative to the values without ECN. The requirement has the paper's finding and no value:
+	// ECN costs no more goodput than the other targets allow, and saves retransmissions.
 	ecnGoodput = bench.Target{Op: ">=", Value: 98, Unit: "%"}
 	ecnResent  = bench.Target{Op: "<=", Value: 100, Unit: "%"}
 
-	// return: until a waking group has 95 % of its guarantee. lend: until idle
-	// bandwidth is used.
+	// return: time until a waking group has 95 % of its guarantee. lend: time until idle bandwidth is
+	// used.
 	returnUDP = bench.Target{Op: "<=", Value: 10, Unit: "ms"}
 	returnTCP = bench.Target{Op: "<=", Value: 100, Unit: "ms"}
 	lendUDP   = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
 	lendTCP   = bench.Target{Op: "<=", Value: 200, Unit: "ms"}
 
-	// latency: a quiet group's p99 over its unloaded one; inside a full group.
+	// latency: a quiet group's p99 minus that without load; inside a full group.
 	latencyQuiet   = bench.Target{Op: "<=", Value: 0.5, Unit: "ms"}
 	latencyECN     = bench.Target{Op: "<=", Value: 1, Unit: "ms"}
 	latencyNoECN   = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
 	latencyGoodput = bench.Target{Op: ">=", Value: 94, Unit: "% of the limit"}
-	// Over long paths, where the issue names no figure, what is added to the path's
-	// own time is held to the bound without ECN.
+	// Over long paths, for which there was no requirement, the target for the time added to the path's
+	// own is that without ECN.
 	latencyWait = latencyNoECN
 
-	// spare: the worst active group against share's answer.
+	// spare: the deviation of the worst active group from the rate that package share computes.
 	spareError = bench.Target{Op: "<=", Value: 5, Unit: "%"}
 
-	// cost: eBPF per packet; throughput without a limit, of that without Headgate.
+	// cost: eBPF per packet; throughput without a limit, relative to that without Headgate.
 	costHot   = bench.Target{Op: "<=", Value: 250, Unit: "ns"}
 	costFlows = bench.Target{Op: "<=", Value: 600, Unit: "ns"}
 	costOut   = bench.Target{Op: ">=", Value: 90, Unit: "%"}
@@ -57,11 +55,11 @@ var (
 	scaleNoop   = bench.Target{Op: "<=", Value: 0, Unit: "writes"}
 	scaleClear  = bench.Target{Op: "<=", Value: 0.5, Unit: "s"}
 	scaleLost   = bench.Target{Op: "<=", Value: 0, Unit: "packets"}
-	// of what tc -batch takes in the same run.
+	// Relative to tc -batch in the same run.
 	scaleApplyOf  = bench.Target{Op: "<=", Value: 1.1, Unit: "times"}
 	scaleRerateOf = bench.Target{Op: "<=", Value: 1.2, Unit: "times"}
 
-	// wire: of HTB by hand in the same run; the quiet group; who is inside its guarantee.
+	// wire: relative to HTB by hand in the same run; the quiet group; the group within its guarantee.
 	wireTotal  = bench.Target{Op: ">=", Value: 99, Unit: "%"}
 	wireCPU    = bench.Target{Op: "<=", Value: 2, Unit: "times"}
 	wirePing   = bench.Target{Op: "<=", Value: 0.5, Unit: "ms"}
@@ -72,10 +70,10 @@ var (
 	churnFirst = bench.Target{Op: "<=", Value: 0.2, Unit: "s"}
 	churnLeft  = bench.Target{Op: "<=", Value: 0, Unit: "things"}
 
-	// nested: the worst leaf against share's answer.
+	// nested: the deviation of the worst leaf from the rate that package share computes.
 	nestedError = bench.Target{Op: "<=", Value: 5, Unit: "%"}
 
-	// inside: who is within its guarantee.
+	// inside: groups within their guarantee.
 	insideDrops = bench.Target{Op: "<=", Value: 0, Unit: "packets"}
 	insideUnmet = bench.Target{Op: "<=", Value: 0, Unit: "s"}
 	insideRisk  = bench.Target{Op: "<=", Value: 0, Unit: "times"}
@@ -85,19 +83,19 @@ var (
 	clientsCost   = bench.Target{Op: "<=", Value: 300, Unit: "ns"}
 	clientsMemory = bench.Target{Op: "<=", Value: 200, Unit: "MiB"}
 
-	// control: what a capped group passes, of its ceiling; what others have, of what they
-	// have without the flood.
+	// control: the rate of a capped group relative to its ceiling; the rates of others relative to
+	// those without the flood.
 	controlPasses = bench.Target{Op: "<=", Value: 102, Unit: "%"}
 	controlOthers = bench.Target{Op: ">=", Value: 98, Unit: "%"}
 
-	// ways: packets that something on the way misses, or sees or counts twice.
+	// ways: packets that a program on the path misses, or that are processed or counted twice.
 	waysWrong = bench.Target{Op: "<=", Value: 0, Unit: "packets"}
 )
 
-// reachedPart is what counts as having a guarantee, or having used what is idle.
+// reachedPart is the part at which a guarantee counts as reached, or idle bandwidth as used.
 const reachedPart = 0.95
 
-// rows are the table's rows, in its words.
+// rows are the rows of the table of targets.
 var rows = []bench.Row{
 	{ID: "ramp-in", What: "The seed's test on what the server receives: four connections in groups of 10, 20, 30 and 40 %, all offering 10 % of the limit at first, then one after the other rising to 30 % in steps of 5 %; at 120 % for the last phase. Every group at least 99 % of min(offered, guarantee) over the overload and 97 % in each second (at 0.8 Mbit/s: in each 10 s); total at least 98 % of the ceiling."},
 	{ID: "ramp-out", What: "The same on what the server sends."},

@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/lab"
 )
 
-// throughputCase is a limit that is never reached against no Headgate.
+// throughputCase compares a limit that is not reached with no Headgate.
 type throughputCase struct{ in bool }
 
 func (c throughputCase) id() string { return "cost/throughput/" + direction(c.in) }
@@ -28,10 +28,10 @@ func (c throughputCase) claim() bench.Claim {
 	if c.in {
 		t = costIn
 	}
-	return bench.NewClaim(c.id(), "one TCP connection under a limit that is never reached, of what it has without, median of pairs", t, htbName)
+	return bench.NewClaim(c.id(), "rate of one TCP connection under a limit that is not reached, relative to that without, median of pairs", t, htbName)
 }
 
-// pairing is how many pairs are measured, and how long each half.
+// pairing is the number of pairs that are measured, and the duration of each half.
 func pairing(quick bool) (pairs int, each time.Duration) {
 	if quick {
 		return 2, 500 * time.Millisecond
@@ -54,7 +54,7 @@ func (c throughputCase) run(ctx context.Context, r *bench.Run) (err error) {
 	rates := map[string][]float64{}
 	for i := range pairs {
 		for k := range names {
-			name := names[(i+k)%len(names)] // each comes first as often
+			name := names[(i+k)%len(names)] // each comes first equally often
 			limiter, err := newLimiter(name)
 			if err != nil {
 				return err
@@ -88,14 +88,14 @@ func (c throughputCase) run(ctx context.Context, r *bench.Run) (err error) {
 		bars.Groups = append(bars.Groups, fmt.Sprint(i+1))
 	}
 	r.Plot(plot.Plot{
-		File: file(c.id()), Row: "cost", Title: "One TCP connection under a limit that is never reached, " + direction(c.in), X: "round", Y: "goodput (Gbit/s)",
-		Caption: "Measured in turn, so that what disturbs one disturbs the others.", Bars: bars,
+		File: file(c.id()), Row: "cost", Title: "One TCP connection under a limit that is not reached, " + direction(c.in), X: "round", Y: "goodput (Gbit/s)",
+		Caption: "Measured in turn, so that disturbances affect all.", Bars: bars,
 	})
 	return nil
 }
 
-// blast sends one TCP connection's data as fast as it goes, and gives the goodput
-// after a fifth of the time.
+// blast sends one TCP connection's data as fast as possible, and returns the goodput after a fifth of
+// the time.
 func blast(ctx context.Context, l *lab.Lab, from, to string, length time.Duration) (rate float64, err error) {
 	sender, receiver, err := connect(l, from, to)
 	if err != nil {
@@ -175,7 +175,7 @@ func connectTo(l *lab.Lab, from, to string, port uint16) (sender, receiver *net.
 		sender.Close()
 		return nil, nil, err
 	}
-	// What is queued at the end is not worth waiting for.
+	// Queued data at the end is discarded.
 	return sender, receiver, errors.Join(sender.SetLinger(0), receiver.SetLinger(0))
 }
 

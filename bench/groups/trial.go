@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/shaper"
 )
 
-// trial is one run of flows through the rig with a limiter in force.
+// trial is one run of flows through the lab's network with an active limiter.
 type trial struct {
 	rig     lab.RigOptions
 	limiter string
@@ -24,22 +24,22 @@ type trial struct {
 	flows   []traffic.Flow
 	probe   *traffic.Probe
 	length  time.Duration
-	sample  time.Duration // of what sockets count
+	sample  time.Duration // interval between readings of sockets
 	bin     time.Duration // of arrivals
-	fifo    bool          // HTB by hand gets FIFO leaves in bytes, as waiting is measured
-	made    limiter       // what is in force, if not the limiter of that name
+	fifo    bool          // HTB by hand gets FIFO leaves in bytes, for measurements of queue delay
+	made    limiter       // the active limiter, if not the one of that name
 	node    string        // whose device is limited; "" is the server
-	busy    *busyPart     // processor time is measured, if set
+	busy    *busyPart     // measurement of processor time, if set
 }
 
 // busyPart is processor time over a part of a run.
 type busyPart struct {
 	from, to time.Duration
-	// processors is the time that this program and the kernel took, a second.
+	// processors is the time that this program and the kernel used, a second.
 	processors float64
 }
 
-// watch measures; start is the run's.
+// watch measures; start is the start of the run.
 func (b *busyPart) watch(ctx context.Context, start int64) (err error) {
 	clock, err := busy.New()
 	if err != nil {
@@ -62,21 +62,21 @@ func (b *busyPart) watch(ctx context.Context, start int64) (err error) {
 	return err
 }
 
-// found is what a trial gives.
+// found is the result of a trial.
 type found struct {
 	traffic  *traffic.Result
 	arrivals map[string]meter.Series // by flow
 	probe    *traffic.ProbeResult
-	// state is what the engine says at the end; nil for peers.
+	// state is the engine's state at the end; nil for peers.
 	state *shaper.State
-	// offloads that the limited device had on.
+	// offloads that were on for the limited device.
 	offloads []string
 }
 
 // connectTime is how long flows have to connect before their schedules begin.
 const connectTime = 150 * time.Millisecond
 
-// run makes the network, limits it, and lets the flows run.
+// run creates the network, limits it, and runs the flows.
 func (t trial) run(ctx context.Context) (f *found, err error) {
 	limiter := t.made
 	if limiter == nil {
@@ -108,7 +108,7 @@ func (t trial) run(ctx context.Context) (f *found, err error) {
 	}
 	err = within(func() (err error) { f.offloads, err = bench.Offloads(t.plan.Dev); return err })
 	if err != nil {
-		return nil, fmt.Errorf("read the offloads of %s: %w", t.plan.Dev, err)
+		return nil, fmt.Errorf("cannot read the offloads of %s: %w", t.plan.Dev, err)
 	}
 	if e, ok := limiter.(observer); ok {
 		err = within(func() error {
@@ -120,19 +120,18 @@ func (t trial) run(ctx context.Context) (f *found, err error) {
 	return f, err
 }
 
-// aggregate lets the router join what it receives from the server into
-// super-packets, as a network card does (GRO). The emulator of the delay carries
-// those at 1 Gbit/s, but not 82,000 single frames a second, which is what leaves a
-// queue that segments.
+// aggregate makes the router combine packets from the server into super-packets, as a network card
+// does (GRO). The emulator of the delay carries those at 1 Gbit/s, but not 82,000 single frames a
+// second, which leave a queue that segments.
 func aggregate(ctx context.Context, l *lab.Lab) error {
 	out, err := l.Node("router").Command(ctx, "ethtool", "-K", "server", "gro", "on", "rx-udp-gro-forwarding", "on").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("let the router aggregate: %w: %s", err, out)
+		return fmt.Errorf("cannot turn on GRO on the router: %w: %s", err, out)
 	}
 	return nil
 }
 
-// observer is a limiter that knows what it has carried.
+// observer is a limiter that counts what it has carried.
 type observer interface {
 	Observe(dev string) (shaper.State, error)
 }
@@ -140,7 +139,7 @@ type observer interface {
 // within runs fn in the server's namespace.
 func within(l *lab.Lab, fn func() error) error { return l.Node("server").Do(fn) }
 
-// observe lets the flows run in a network that stands.
+// observe runs the flows in an existing network.
 func (t trial) observe(ctx context.Context, l *lab.Lab) (*found, error) {
 	m, err := meter.New(meter.Options{Flows: max(len(t.flows), 1), Bin: t.bin, Length: t.length})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// wakeCase is return and lend in one setting: group3 (40 %) sleeps and wakes by
-// turns while the others want all they can get.
+// wakeCase is return and lend in one setting: group3 (40 %) alternately sleeps and wakes while the
+// others have unlimited demand.
 type wakeCase struct {
 	in       bool
 	limit    unit.Rate
@@ -45,18 +45,17 @@ const waker = 3
 
 const wakeRTT = time.Millisecond
 
-// Ours. A share is reached at the first bin from which the mean is high enough
-// over the next 10 ms, over the next 100 ms, and until the group changes again.
-// 10 ms hold 33 frames of 40 Mbit/s, so that one frame more or less is within the
-// 5 %; 100 ms refuse a lucky burst; and all the rest refuses an algorithm that
-// gives at the beginning of each second what it then takes away.
+// Chosen by this project. A share is reached at the first bin from which the mean is high enough over
+// the next 10 ms, over the next 100 ms, and until the group changes again. 10 ms hold 33 frames of 40
+// Mbit/s, so that one frame more or less is within the 5 %. 100 ms exclude a random burst. The rest
+// excludes an algorithm that gives at the beginning of each second what it takes back later in it.
 const (
 	wakeBin   = time.Millisecond
 	wakeShort = 10 * time.Millisecond
 	wakeLong  = 100 * time.Millisecond
 )
 
-// wakeTiming is when group3 wakes and sleeps.
+// wakeTiming has the times at which group3 wakes and sleeps.
 type wakeTiming struct {
 	settle, on, off time.Duration
 	cycles          int
@@ -68,9 +67,8 @@ func (t wakeTiming) wakes(n int) time.Duration {
 func (t wakeTiming) sleeps(n int) time.Duration { return t.wakes(n) + t.on }
 func (t wakeTiming) ends() time.Duration        { return t.wakes(t.cycles) }
 
-// timing: the seed's algorithm lends 1.5 % of the limit a second, so that it takes
-// some 27 s to lend 40 %. It is watched once, with that much time before the group
-// wakes and after it goes to sleep.
+// timing: the paper's algorithm lends 1.5 % of the limit a second, so that it takes some 27 s to lend
+// 40 %. It is measured once, with that much time before the group wakes and after it goes to sleep.
 func (c wakeCase) timing(quick bool, name string) wakeTiming {
 	const ms = time.Millisecond
 	switch {
@@ -87,8 +85,8 @@ func (c wakeCase) timing(quick bool, name string) wakeTiming {
 func (c wakeCase) flows(t wakeTiming) []traffic.Flow {
 	from, to := ends(c.in)
 	flows := make([]traffic.Flow, len(seedShares))
-	// With group3 asleep the others' parts are 1/6, 2/6 and 3/6 of the limit; as
-	// datagrams they are offered a fifth more, all the time.
+	// With group3 asleep the others' parts are 1/6, 2/6 and 3/6 of the limit; datagrams are offered at
+	// a fifth more, all the time.
 	greed := []unit.Rate{20, 40, 60}
 	for i := range flows {
 		flows[i] = traffic.Flow{Name: groupName(i), From: from, To: to, Protocol: c.protocol, DstPort: basePort + uint16(i)}
@@ -96,7 +94,7 @@ func (c wakeCase) flows(t wakeTiming) []traffic.Flow {
 		if c.protocol == traffic.UDP && i != waker {
 			rate = greed[i] * c.limit / 100
 		} else if c.protocol == traffic.UDP {
-			rate = seedShares[i].Of(c.limit) // no more, so that nothing is left queued when it sleeps
+			rate = seedShares[i].Of(c.limit) // not more, so that nothing is queued when it sleeps
 		}
 		if i != waker {
 			flows[i].Schedule = traffic.Constant(rate)
@@ -117,24 +115,24 @@ func (c wakeCase) claims() []bench.Claim {
 		back, lend = returnUDP, lendUDP
 	}
 	peers := []string{quantumName, htbName}
-	away := bench.NewClaim(c.id("lend"), "until 95 % of what a group leaves idle is used, median", lend, peers...)
+	away := bench.NewClaim(c.id("lend"), "time until 95 % of the bandwidth of an idle group is used, median", lend, peers...)
 	if c.fixed() {
 		peers = append(peers, fixedName)
 		away = bench.NewClaim(c.id("lend"), away.Metric, lend, peers...).WithNote(noteFixed)
 	}
 	return []bench.Claim{
-		bench.NewClaim(c.id("return"), "until a waking group has 95 % of its guarantee, median", back, peers...), away,
+		bench.NewClaim(c.id("return"), "time until a waking group has 95 % of its guarantee, median", back, peers...), away,
 	}
 }
 
-// fixed tells whether the paper's own step is measured beside the scaled one.
+// fixed reports whether the paper's own step is measured besides the scaled one.
 func (c wakeCase) fixed() bool { return c.limit == 100*unit.Mbit }
 
-// isQuantum is of all variants of the engine quantum.
+// isQuantum reports whether it is a variant of the engine quantum.
 func isQuantum(name string) bool { return name == quantumName || name == fixedName }
 
 // 40 % of 100 Mbit/s are 5,000,000 bytes a second, of which 1,500 are lent a second.
-const noteFixed = "with the paper's step of 1,500 bytes a second the quantum engine needs 56 min to lend 40 % of 100 Mbit/s of payload, and is watched for 40 s"
+const noteFixed = "with the paper's step of 1,500 bytes a second the quantum engine needs 56 min to lend 40 % of 100 Mbit/s of payload, and is measured for 40 s"
 
 func (c wakeCase) limiters(quick bool) []string {
 	if quick && c.id("") != "/100Mbit/udp/out" && c.id("") != "/100Mbit/tcp/out" {
@@ -147,7 +145,7 @@ func (c wakeCase) limiters(quick bool) []string {
 	return names
 }
 
-// light are cases that a smoke run has together: without peers, at the lower rate.
+// light are cases that a smoke run measures together: without peers, at the lower rate.
 func (c wakeCase) light() bool { return c.in && c.limit == 100*unit.Mbit }
 
 func wakeBenches() (out []bench.Case) {
@@ -214,14 +212,14 @@ func (c wakeCase) run(ctx context.Context, r *bench.Run) error {
 	if len(curves) > 0 {
 		r.Plot(plot.Plot{
 			File: file("times", c.name, direction(c.in)), Row: "return", Title: fmt.Sprintf("return and lend at %s, %s", c.name, direction(c.in)),
-			Caption: "The part of wakes (sleeps, dashed) after which the share was reached within a time. What took less than a bin of 1 ms is drawn at 1 ms.",
-			X:       "time (ms, logarithmic)", Y: "part of all", YMax: 1, LogX: true, Lines: curves,
+			Caption: "Fraction of wakes (dashed: sleeps) after which the share was reached within a time. Times below a bin of 1 ms are drawn at 1 ms.",
+			X:       "time (ms, logarithmic)", Y: "fraction", YMax: 1, LogX: true, Lines: curves,
 		})
 	}
 	return err
 }
 
-// wakes are the times until shares were reached, in ms.
+// wakes returns the times until shares were reached, in ms.
 type wakes struct{ back, lend []float64 }
 
 func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
@@ -263,24 +261,24 @@ func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
 			s.Note(row.id, "of %d times the 90th percentile is %s ms", t.cycles, bench.Number(percentile90(row.times)))
 		}
 		if never[i] > 0 {
-			s.Note(row.id, "%d of %d not reached while the group was %s (%v), and counted as that long", never[i], t.cycles, row.untilEnd, row.watched)
+			s.Note(row.id, "%d of %d not reached while the group was %s (%v), and counted with that time", never[i], t.cycles, row.untilEnd, row.watched)
 		}
 	}
 	return w
 }
 
-// noteLent says how much group3 has lent at the end, and how long it would take to lend
-// all of what it leaves idle.
+// noteLent adds a note on how much group3 has lent at the end, and how long it would take to lend all
+// of its idle bandwidth.
 func (c wakeCase) noteLent(s *bench.Sheet, d *shaper.DirectionState, t wakeTiming) {
 	g, q := d.Groups[waker], d.Quantum
 	guarantee := uint64(float64(g.Guarantee) / 8 * q.Quantum.Seconds())
 	lent := guarantee - min(g.Quantum.ActualBytes, guarantee)
 	all := time.Duration(guarantee/q.StepBytes) * q.Quantum
-	s.Note(c.id("lend"), "after %v asleep the group has lent %s %% of its guarantee; with %d bytes of %d a quantum all of it takes %v", t.off, bench.Number(100*float64(lent)/float64(guarantee)), q.StepBytes, guarantee, all)
+	s.Note(c.id("lend"), "after %v asleep the group has lent %s %% of its guarantee; with %d bytes of %d a quantum lending all of it takes %v", t.off, bench.Number(100*float64(lent)/float64(guarantee)), q.StepBytes, guarantee, all)
 }
 
-// reaches is how long after from the series has a rate for good, or all the time
-// until until.
+// reaches returns the time from after until the series permanently has a rate, or the whole time until
+// until.
 func reaches(s meter.Series, rate float64, from, until time.Duration) (time.Duration, bool) {
 	bin := func(d time.Duration) int { return min(int(d/s.Bin), len(s.Bytes)) }
 	sums := make([]float64, len(s.Bytes)+1) // of the bins before
@@ -298,7 +296,7 @@ func reaches(s meter.Series, rate float64, from, until time.Duration) (time.Dura
 	return until - from, false
 }
 
-// percentile90 is the least of the times that nine of ten do not exceed.
+// percentile90 returns the smallest of the times that nine of ten do not exceed.
 func percentile90(times []float64) float64 {
 	v := slices.Sorted(slices.Values(times))
 	return v[(9*len(v)+9)/10-1]
@@ -315,10 +313,10 @@ func sum(a, b meter.Series) meter.Series {
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// plots are the first wake and the first sleep in 1 ms bins.
+// plots draw the first wake and the first sleep in 1 ms bins.
 func (c wakeCase) plots(f *found, t wakeTiming) []plot.Plot {
 	return []plot.Plot{
-		c.plot(f, t.wakes(0), "return", "group3 begins to offer"),
+		c.plot(f, t.wakes(0), "return", "group3 starts to send"),
 		c.plot(f, t.sleeps(0), "lend", "group3 stops"),
 	}
 }
@@ -330,7 +328,7 @@ func (c wakeCase) plot(f *found, change time.Duration, row, what string) plot.Pl
 		Caption: "Arrivals in bins of 1 ms around the first time. Dashed: group3's guarantee.",
 		X:       "time since the change (ms)", Y: "layer-2 rate (Mbit/s)", YMax: 1.2 * float64(c.limit) / 1e6,
 	}
-	own, others := plot.Line{Name: "group3", Colour: 0, Steps: true}, plot.Line{Name: "the others together", Colour: 1, Steps: true}
+	own, others := plot.Line{Name: "group3", Colour: 0, Steps: true}, plot.Line{Name: "total of the others", Colour: 1, Steps: true}
 	for at := -before; at < after; at += wakeBin {
 		rate := 0.0
 		for i := range seedShares {
@@ -346,7 +344,7 @@ func (c wakeCase) plot(f *found, change time.Duration, row, what string) plot.Pl
 	return p
 }
 
-// cumulative is the distribution function of times.
+// cumulative returns the distribution function of times.
 func cumulative(name string, times []float64, colour int, dashed bool) plot.Line {
 	least := ms(wakeBin)
 	l := plot.Line{Name: name, Colour: colour, Dashed: dashed, Steps: true, X: []float64{least}, Y: []float64{0}}

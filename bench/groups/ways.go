@@ -26,47 +26,46 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// wayCase is something of somebody else's on the way of packets through a divided device:
+// wayCase is foreign packet processing on the path of packets through a shaped device:
 //
 //	here (dev, divided) ── far
 //
-// Pings go along that way. Each must be seen once by whoever is on it, be classified
-// once, stand in a queue once, and be answered; or Headgate refuses to divide, and says
-// because of what.
+// Pings use that path. Each must be processed once by the foreign program, be classified once, be
+// queued once, and be answered. Otherwise Headgate must refuse to shape the device, with the reason.
 type wayCase struct {
 	way
 	at string // "in", "guest" or "out"
-	// later: it comes when the device is divided already.
+	// later: it is added when the device is already shaped.
 	later bool
 }
 
-// way is one kind of thing.
+// way is one kind of packet processing.
 type way struct {
 	name string
-	// put sets it up. What is counted, how often each packet is seen, comes back.
+	// put sets it up. The returned function counts how often it processed a packet.
 	put func(w *wayRig) (count func() (int, error), err error)
-	// says is what a refusal must say; "" is that there is no reason to refuse.
+	// says is the text that a refusal must have; "" is no reason to refuse.
 	says string
-	// ats are the directions that it is in.
+	// ats are the directions in which it is tested.
 	ats []string
-	// canCome: it may come later, and does not replace the device's own addresses.
+	// canCome: it may be added later, and does not replace the device's own addresses.
 	canCome bool
-	// to is what is pinged, if not the device at the other end: it has a tunnel's address.
+	// to is the destination of pings, if not the device at the other end: the address of a tunnel.
 	to string
-	// missing says where a kernel that has it is tried, for one that lacks it.
+	// missing names the test on a kernel that has it, for a kernel that lacks it.
 	missing string
 }
 
 // wayPings are sent in each case.
 const wayPings = 20
 
-// What comes before our filter in traffic control is at tcx, because ours is the first of
-// clsact; what comes after it is a filter of clsact.
+// Programs before Headgate's filter in traffic control are at tcx, because Headgate's is the first of
+// clsact; programs after it are filters of clsact.
 
 // inward are the directions in which packets are redirected.
 var inward = []string{"in", "guest"}
 
-const inVM = "in the virtual machine (scripts/test-vm) %s tries it"
+const inVM = "%s tests it in the virtual machine (scripts/test-vm)"
 
 var ways = []way{
 	{name: "nft-ingress", put: chain(0, ""), ats: inward, canCome: true},
@@ -99,7 +98,7 @@ func wayCases() (out []wayCase) {
 	return out
 }
 
-// inSmoke tells whether a smoke run has it.
+// inSmoke reports whether the case is part of a smoke run.
 func (c wayCase) inSmoke() bool { return !c.later && (c.at == "in" || c.name == "nft-egress") }
 
 func (c wayCase) id() string {
@@ -111,11 +110,11 @@ func (c wayCase) id() string {
 }
 
 func (c wayCase) claim() bench.Claim {
-	return bench.NewClaim(c.id(), fmt.Sprintf("of %d packets, those that something misses, sees twice, or counts twice, if it is not refused by name", wayPings), waysWrong)
+	return bench.NewClaim(c.id(), fmt.Sprintf("packets of %d that are missed, processed twice, or counted twice, unless the device is refused with the reason", wayPings), waysWrong)
 }
 
-// errLacks is a kernel or a machine without something.
-var errLacks = errors.New("this machine has nothing for it")
+// errLacks is the error of a kernel or a machine that lacks something.
+var errLacks = errors.New("this machine does not support it")
 
 func (c wayCase) run(ctx context.Context, r *bench.Run) (err error) {
 	if !c.inSmoke() && leftOut(r) {
@@ -129,7 +128,7 @@ func (c wayCase) run(ctx context.Context, r *bench.Run) (err error) {
 	sheet := r.Sheet(bench.Ours)
 	wrong, said, err := c.try(w)
 	if errors.Is(err, errLacks) {
-		sheet.Fail(fmt.Errorf("%w; %s", err, cmp.Or(c.missing, "no test tries it")))
+		sheet.Fail(fmt.Errorf("%w; %s", err, cmp.Or(c.missing, "no test covers it")))
 		return nil
 	}
 	if err != nil {
@@ -142,7 +141,7 @@ func (c wayCase) run(ctx context.Context, r *bench.Run) (err error) {
 	return nil
 }
 
-// try does all of one case, and says how many packets were treated wrongly.
+// try runs one case, and returns how many packets were processed wrongly.
 func (c wayCase) try(w *wayRig) (wrong int, said []string, err error) {
 	if c.name == "pppoe" {
 		return c.tryFrames(w)
@@ -161,18 +160,18 @@ func (c wayCase) try(w *wayRig) (wrong int, said []string, err error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		// What is not where redirected packets pass needs no word.
+		// Processing outside of the path of redirected packets needs no message.
 		told := len(state.Foreign)+len(state.Drift) > 0
 		if !told && c.at != "out" && c.name != "tc-before" {
-			return wayPings, []string{"Observe does not tell that it has come"}, nil
+			return wayPings, []string{"Observe does not report the addition"}, nil
 		}
 		if told {
-			said = append(said, "told: "+fmt.Sprint(strings.Join(state.Foreign, "; "), state.Drift))
+			said = append(said, "reported: "+fmt.Sprint(strings.Join(state.Foreign, "; "), state.Drift))
 		}
 	}
 	if err := w.apply(); err != nil {
 		if c.says == "" || !errors.Is(err, shaper.ErrForeign) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), w.dev) {
-			return wayPings, append(said, "refused without its name: "+err.Error()), nil
+			return wayPings, append(said, "refused without the reason: "+err.Error()), nil
 		}
 		return 0, append(said, "refused: "+err.Error()), nil
 	}
@@ -196,7 +195,8 @@ type wayRig struct {
 }
 
 func newWayRig(ctx context.Context, c wayCase) (_ *wayRig, err error) {
-	// An address belongs to its device: else the one below a macvlan answers for it, too.
+	// Addresses apply only to their own device: otherwise the one below a macvlan would answer for it
+	// as well.
 	quiet := map[string]string{"net.ipv4.conf.all.arp_ignore": "1", "net.ipv4.conf.all.rp_filter": "0"}
 	l, err := lab.Up(ctx, &lab.Topology{
 		Name: lab.UniqueName("bench"), Nodes: []lab.NodeSpec{{Name: "here", Sysctl: quiet}, {Name: "far", Sysctl: quiet}}, Links: []lab.LinkSpec{{Ends: [2]string{"here", "far"}}},
@@ -214,7 +214,7 @@ func newWayRig(ctx context.Context, c wayCase) (_ *wayRig, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pings, and what carries them: each is a packet of the group.
+	// Pings, and their tunnel packets: each is a packet of the group.
 	carried, rest := leaf("pings", 50), leaf("rest", 50)
 	carried.Match = []group.Selector{
 		{Proto: []uint8{group.ICMP}}, {Proto: []uint8{unix.IPPROTO_ESP}}, {Proto: []uint8{group.UDP}, DPort: []group.PortRange{group.SingleRange(wireguardPort)}},
@@ -274,7 +274,7 @@ func firstLine(said []byte) string {
 	return line
 }
 
-// may is sh for what a kernel may lack.
+// may is sh for a feature that a kernel may lack.
 func (w *wayRig) may(n *lab.Node, line string) error {
 	if err := w.sh(n, line); err != nil {
 		return fmt.Errorf("%w: %w", errLacks, err)
@@ -301,7 +301,7 @@ func (w *wayRig) observe() (state shaper.State, err error) {
 	return state, err
 }
 
-// counts are what was classified and what stood in a queue, without control traffic.
+// counts returns the numbers of packets that were classified and queued, without control traffic.
 func (w *wayRig) counts() (classified, queued int, err error) {
 	state, err := w.observe()
 	if err != nil {
@@ -334,7 +334,7 @@ func (w *wayRig) ping(n int) (answered int, err error) {
 	return strconv.Atoi(string(m[1]))
 }
 
-// once sends pings, and tells how many were not treated as they should be.
+// once sends pings, and returns how many were not processed correctly.
 func (w *wayRig) once(count func() (int, error), dropped bool) (wrong int, said string, err error) {
 	if !dropped {
 		if _, err := w.ping(2); err != nil { // neighbours and keys are known from now on
@@ -367,15 +367,15 @@ func (w *wayRig) once(count func() (int, error), dropped bool) (wrong int, said 
 	}
 	off := func(got, want int) int { return max(got-want, want-got) }
 	wrong = max(off(answered, want), off(seen2-seen, wayPings), off(queued2-queued, want))
-	if !dropped { // who is classified and then dropped is in order
+	if !dropped { // a packet that was classified and then dropped is correct
 		wrong = max(wrong, off(classified2-classified, want))
 	}
-	return wrong, fmt.Sprintf("of %d: seen there %d, classified %d, queued %d, answered %d", wayPings, seen2-seen, classified2-classified, queued2-queued, answered), nil
+	return wrong, fmt.Sprintf("of %d: processed %d, classified %d, queued %d, answered %d", wayPings, seen2-seen, classified2-classified, queued2-queued, answered), nil
 }
 
 var nftCount = regexp.MustCompile(`counter packets ([0-9]+)`)
 
-// chainCount is the first counter of a table.
+// chainCount returns the first counter of a table.
 func (w *wayRig) chainCount(table string) func() (int, error) {
 	return func() (int, error) {
 		out, err := w.here.Command(w.ctx, "nft", "list", "table", "netdev", table).CombinedOutput()
@@ -401,17 +401,17 @@ func egressChain(w *wayRig) (func() (int, error), error) {
 }
 
 func flowtable(w *wayRig) (func() (int, error), error) {
-	// If it is not refused, what it forwards is not divided: no packet is counted right.
+	// Unless it is refused, packets that it forwards are not shaped: no packet is counted correctly.
 	return func() (int, error) { return 0, nil }, w.nft("table ip fw {\n flowtable fast { hook ingress priority 0; devices = { DEV }; }\n}\n")
 }
 
-// counting makes an eBPF program that counts what it sees and lets it pass.
+// counting creates an eBPF program that counts packets and passes them.
 func counting(kind ebpf.ProgramType, passes int32) (*ebpf.Program, *ebpf.Map, error) {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
 		return nil, nil, err
 	}
-	// IPv4 of protocol ICMP, by the Ethernet header; packets start with one.
+	// Only IPv4 with protocol ICMP, by the Ethernet header; packets start with one.
 	data, end := int16(0), int16(4)
 	if kind == ebpf.SchedCLS {
 		data, end = 76, 80 // of struct __sk_buff
@@ -457,7 +457,7 @@ func genericXDP(w *wayRig) (func() (int, error), error) {
 	})
 }
 
-// tcxBefore sees packets before all filters of clsact do.
+// tcxBefore processes packets before all filters of clsact.
 func tcxBefore(w *wayRig) (func() (int, error), error) {
 	p, m, err := counting(ebpf.SchedCLS, -1) // TCX_NEXT
 	if err != nil {
@@ -484,8 +484,8 @@ func tcxBefore(w *wayRig) (func() (int, error), error) {
 
 var filterCount = regexp.MustCompile(`Sent [0-9]+ bytes ([0-9]+) pkt`)
 
-// filterAfter is a filter of clsact behind ours, which mirrors what it sees; with a chain
-// of nftables packets are not redirected before it.
+// filterAfter is a filter of clsact after Headgate's, which mirrors packets; with an nftables chain
+// packets are not redirected before it.
 func filterAfter(with string) func(w *wayRig) (func() (int, error), error) {
 	return func(w *wayRig) (func() (int, error), error) {
 		hook := "ingress"
@@ -517,8 +517,7 @@ func filterAfter(with string) func(w *wayRig) (func() (int, error), error) {
 	}
 }
 
-// onTop puts a device on here's, and on the far one if that needs it; the addresses move
-// there.
+// onTop adds a device on top of here's, and of the far one if required; the addresses move to it.
 func onTop(here, far string) func(w *wayRig) (func() (int, error), error) {
 	return func(w *wayRig) (func() (int, error), error) {
 		move := func(n *lab.Node, line, address string) error {
@@ -544,7 +543,7 @@ func onTop(here, far string) func(w *wayRig) (func() (int, error), error) {
 	}
 }
 
-// ipsec protects pings between the two hosts with ESP that encrypts nothing.
+// ipsec protects pings between the two hosts with ESP with null encryption.
 func ipsec(mode string) func(w *wayRig) (func() (int, error), error) {
 	return func(w *wayRig) (func() (int, error), error) {
 		inner := [2]string{"10.77.0.1", "10.77.0.2"}
@@ -577,7 +576,7 @@ func ipsec(mode string) func(w *wayRig) (func() (int, error), error) {
 	}
 }
 
-// answeredAll stands for a counter where the pings' answers are the only ones that tell.
+// answeredAll replaces a counter where only the pings' answers are known.
 func (w *wayRig) answeredAll() (int, error) {
 	defer func() { w.answered += wayPings }()
 	return w.answered, nil
@@ -604,8 +603,8 @@ func wireguard(w *wayRig) (func() (int, error), error) {
 	return w.answeredAll, nil
 }
 
-// tryFrames sends frames of a PPPoE session through the device, which a line below carries
-// as they are, and counts those that come out on its other side.
+// tryFrames sends frames of a PPPoE session through the device, which a line below carries unchanged,
+// and counts those that arrive on the other side.
 func (c wayCase) tryFrames(w *wayRig) (wrong int, said []string, err error) {
 	if err := w.apply(); err != nil {
 		return 0, nil, err
@@ -642,7 +641,7 @@ func (c wayCase) tryFrames(w *wayRig) (wrong int, said []string, err error) {
 	frame := ethernet(station, unix.ETH_P_PPP_SES, append([]byte{0x11, 0, 0, 1, 0, byte(len(ping) + 2), 0, 0x21}, ping...))
 	for range wayPings {
 		if err := unix.Sendto(fd, frame, 0, at); err != nil {
-			return 0, nil, fmt.Errorf("send a frame: %w", err)
+			return 0, nil, fmt.Errorf("cannot send a frame: %w", err)
 		}
 		if err := wait(w.ctx, 5*time.Millisecond); err != nil {
 			return 0, nil, err
@@ -657,7 +656,7 @@ func (c wayCase) tryFrames(w *wayRig) (wrong int, said []string, err error) {
 	}
 	queued, came := after-before, int(seen.bytes.Load())/len(frame)
 	off := func(got int) int { return max(got-wayPings, wayPings-got) }
-	return max(off(queued), off(came)), []string{fmt.Sprintf("frames of a session, from a packet socket: of %d %d queued and %d on the other side; PPPoE's own device is tried in the virtual machine (TestPPPoEIsCountedOnce)", wayPings, queued, came)}, nil
+	return max(off(queued), off(came)), []string{fmt.Sprintf("frames of a session, from a packet socket: of %d %d queued and %d on the other side; PPPoE's own device is tested in the virtual machine (TestPPPoEIsCountedOnce)", wayPings, queued, came)}, nil
 }
 
 func wayBenches() (out []bench.Case) {

@@ -13,15 +13,15 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// wireCase is a full link of one rate, divided in one way.
+// wireCase is a full link of one rate, with shaping at one place.
 type wireCase struct {
 	limit unit.Rate
 	way   string
 }
 
-// wireLimits are the issue's, and wireWays where packets are when they are divided: as
-// they leave their sender, as they come to their receiver, and as they come from a guest
-// to the host that forwards them.
+// wireLimits are those of the targets. wireWays are the places of shaping: where packets leave their
+// sender, where they arrive at their receiver, and where they arrive from a guest at the host that
+// forwards them.
 var (
 	wireLimits = []unit.Rate{50 * unit.Mbit, 200 * unit.Mbit, 400 * unit.Mbit, 600 * unit.Mbit, 900 * unit.Mbit, unit.Gbit, 2 * unit.Gbit}
 	wireWays   = []string{"out", "in", "guest"}
@@ -34,26 +34,26 @@ func (c wireCase) id(what string) string {
 	return fmt.Sprintf("wire/%dMbit/%s/%s", c.limit/unit.Mbit, c.way, what)
 }
 
-// What is measured beside Headgate: HTB with FIFO leaves, of which totals and processor
-// time are told, and HTB with leaves that split every super-packet.
+// Peers: HTB with FIFO leaves, whose total rate and processor time are compared, and HTB with leaves
+// that segment every super-packet.
 const cutName = "HTB by hand, cutting"
 
 var wirePeers = []string{htbName, cutName, plainName}
 
 func (c wireCase) claims() []bench.Claim {
 	return []bench.Claim{
-		bench.NewClaim(c.id("total"), "what all have together, of HTB by hand", wireTotal, wirePeers...),
-		bench.NewClaim(c.id("cpu"), "busy processors, of HTB by hand", wireCPU, wirePeers...),
-		bench.NewClaim(c.id("ping"), "round trip in the quiet group, p99", wirePing, wirePeers...),
-		bench.NewClaim(c.id("inside"), "retransmissions of a connection inside its guarantee", wireInside, wirePeers...),
+		bench.NewClaim(c.id("total"), "total rate, relative to HTB by hand", wireTotal, wirePeers...),
+		bench.NewClaim(c.id("cpu"), "processor time, relative to HTB by hand", wireCPU, wirePeers...),
+		bench.NewClaim(c.id("ping"), "p99 of the round-trip time in the quiet group", wirePing, wirePeers...),
+		bench.NewClaim(c.id("inside"), "retransmissions of a connection within its guarantee", wireInside, wirePeers...),
 	}
 }
 
 // wireFlows are the greedy connections.
 const wireFlows = 4
 
-// direction has a quiet group, one whose connection stays inside its guarantee, and one
-// for the greedy connections.
+// direction has a quiet group, a group whose connection stays within its guarantee, and one for the
+// greedy connections.
 func (c wireCase) direction() group.Direction {
 	bulk := leaf("bulk", 70)
 	bulk.Default = true
@@ -86,7 +86,7 @@ func (c wireCase) limiter(name string) (limiter, error) {
 	return newLimiter(name)
 }
 
-// plan is for one limiter. Peers know no perspective: what a guest sends comes in.
+// plan is for one limiter. Peers have no perspective: a guest's packets are incoming.
 func (c wireCase) plan(name string) (p shaper.Plan, node string, err error) {
 	p, err = plan(c.direction(), c.way == "in" || c.way == "guest" && name != bench.Ours)
 	if c.way != "guest" {
@@ -99,7 +99,7 @@ func (c wireCase) plan(name string) (p shaper.Plan, node string, err error) {
 	return p, "router", err
 }
 
-// wireFound is what one limiter gave. Rates are in bit/s.
+// wireFound is the result of one limiter. Rates are in bit/s.
 type wireFound struct {
 	Rate        float64 `json:"rate"`
 	Processors  float64 `json:"busy_processors"`
@@ -110,7 +110,7 @@ type wireFound struct {
 	Bulk        uint64  `json:"retransmitted_bulk"`
 	LostProbes  uint64  `json:"lost_probes"`
 	Congestions string  `json:"congestion_control"`
-	// Dropped is what Headgate says that it dropped of the group inside; nil of a peer.
+	// Dropped is the number of packets of the group inside that Headgate dropped; nil for a peer.
 	Dropped *uint64 `json:"dropped_inside,omitempty"`
 }
 
@@ -200,9 +200,9 @@ func (c wireCase) judge(s *bench.Sheet, w, hand wireFound) {
 	s.Note(c.id("total"), "%s Mbit/s", bench.Number(w.Rate/1e6))
 	s.Note(c.id("cpu"), "%s busy processors", bench.Number(w.Processors))
 	s.Note(c.id("ping"), "at most %s ms", bench.Number(w.MostMs))
-	s.Note(c.id("inside"), "%d of the greedy connections", w.Bulk)
+	s.Note(c.id("inside"), "%d retransmissions of the greedy connections", w.Bulk)
 	if w.Dropped != nil {
-		s.Note(c.id("inside"), "the engine itself dropped %d of the group's packets in the whole run; what else was resent, TCP resent for its timers", *w.Dropped)
+		s.Note(c.id("inside"), "the engine itself dropped %d of the group's packets in the whole run; other retransmissions are due to TCP's timers", *w.Dropped)
 	}
 }
 

@@ -14,18 +14,18 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// The two ends of every link that is judged:
+// The two ends of every link that is tested:
 //
 //	client ══ emulated ══ server
 //
-// There is no router: the emulator reads frames as a network card does, so that
-// TCP's small-queue back-pressure ends there.
+// There is no router: the emulator reads frames as a network card does, so that TCP's small-queue
+// back-pressure ends there.
 const (
 	client, server = "client", "server"
 )
 
-// buffers let TCP keep a long fast path full: the kernel's default of 6 MB is less
-// than 10 Gbit/s carry in 10 ms.
+// buffers allow TCP to fill a long fast path: the kernel's default of 6 MB is less than the data in
+// flight at 10 Gbit/s and 10 ms.
 var buffers = map[string]string{
 	"net.ipv4.tcp_rmem": "4096 131072 134217728",
 	"net.ipv4.tcp_wmem": "4096 131072 134217728",
@@ -40,23 +40,21 @@ func pair(forward, back lab.Path) *lab.Topology {
 	}
 }
 
-// symmetric is a link with a rate both ways, and half of the round-trip time each
-// way.
+// symmetric returns a link with a rate in both directions, and half of the round-trip time in each.
 func symmetric(rate unit.Rate, rtt time.Duration) *lab.Topology {
 	forward := lab.Path{Spec: link.Spec{Rate: rate, Delay: rtt / 2, Queue: link.Amount{Bytes: queueOf(rate, rtt)}}}
 	return pair(forward, lab.Path{Spec: link.Spec{Rate: rate, Delay: rtt - rtt/2}})
 }
 
-// queueOf is a queue as long as the path, or 50 ms, or a super-packet.
+// queueOf returns a queue as long as the path, or 50 ms, or a super-packet.
 func queueOf(rate unit.Rate, rtt time.Duration) unit.Bytes {
 	return unit.Bytes(max(float64(rate)/8*max(rtt, link.DefaultQueue).Seconds(), 64<<10))
 }
 
-// filling is a flow that keeps such a link full. Its window is bounded to what the
-// path and half of the queue hold, so that nothing is lost: what a receiver reads
-// in order comes in jumps after a loss, of ten segments at 0.5 Mbit/s, which are 2
-// % of 10 s. It is Reno's, because CUBIC leaves slow start before a long path is
-// full (HyStart).
+// filling returns a flow that keeps such a link full. Its window is limited to what the path and half
+// of the queue hold, so that nothing is lost: after a loss a receiver reads in-order data in jumps, of
+// ten segments at 0.5 Mbit/s, which are 2 % of 10 s. It uses Reno, because CUBIC leaves slow start
+// before a long path is full (HyStart).
 func filling(rate unit.Rate, rtt time.Duration) traffic.Flow {
 	window := float64(rate)/8*rtt.Seconds() + float64(queueOf(rate, rtt))/2
 	return traffic.Flow{
@@ -65,7 +63,7 @@ func filling(rate unit.Rate, rtt time.Duration) traffic.Flow {
 	}
 }
 
-// with makes a lab for the length of fn.
+// with creates a lab for the duration of fn.
 func with(ctx context.Context, t *lab.Topology, fn func(*lab.Lab) error) error {
 	l, err := lab.Up(ctx, t)
 	if err != nil {
@@ -74,7 +72,7 @@ func with(ctx context.Context, t *lab.Topology, fn func(*lab.Lab) error) error {
 	return errors.Join(fn(l), l.Close())
 }
 
-// flowsAlone runs flows and complains of those that failed.
+// flowsAlone runs flows and returns an error if one failed.
 func flowsAlone(ctx context.Context, l *lab.Lab, flows []traffic.Flow, o traffic.Options) (*traffic.Result, error) {
 	r, err := traffic.Run(ctx, l.Host, flows, o)
 	if err != nil {
@@ -88,7 +86,7 @@ func flowsAlone(ctx context.Context, l *lab.Lab, flows []traffic.Flow, o traffic
 	return r, ctx.Err()
 }
 
-// lateness notes on the claims how late the emulator was, if it was.
+// lateness adds notes to the claims if the emulator was late.
 func lateness(sheet *bench.Sheet, l *lab.Lab, ids ...string) {
 	stats, ok := l.WireStats(0)
 	if !ok {
@@ -104,7 +102,7 @@ func lateness(sheet *bench.Sheet, l *lab.Lab, ids ...string) {
 	}
 }
 
-// pick is the value for a smoke run, or the other.
+// pick returns the first value for a smoke run, and the second otherwise.
 func pick[T any](quick bool, smoke, full T) T {
 	if quick {
 		return smoke
@@ -112,15 +110,15 @@ func pick[T any](quick bool, smoke, full T) T {
 	return full
 }
 
-// takes is the length of a case whose smoke run is shorter.
+// takes returns the duration of a case whose smoke run is shorter.
 func takes(smoke, full time.Duration) func(bool) time.Duration {
 	return func(quick bool) time.Duration { return pick(quick, smoke, full) + time.Second }
 }
 
-// together puts the cases of a batch side by side in a smoke run.
+// together runs the cases of a batch in parallel in a smoke run.
 func together(batch string) func(bool) string {
 	return func(quick bool) string { return pick(quick, batch, "") }
 }
 
-// family is the last word of a claim's name for an IP version.
+// family returns the last word of a claim's id for an IP version.
 func family(ipv6 bool) string { return pick(ipv6, "ipv6", "ipv4") }

@@ -20,7 +20,7 @@ func costCases() []bench.Case {
 	}}
 }
 
-// runCost leaves slow start out of the account.
+// runCost excludes slow start.
 func runCost(ctx context.Context, r *bench.Run) error {
 	const rtt = 50 * time.Millisecond
 	return with(ctx, symmetric(unit.Gbit, rtt), func(l *lab.Lab) error {
@@ -51,15 +51,15 @@ func runCost(ctx context.Context, r *bench.Run) error {
 	})
 }
 
-// filled complains of a link that was not: what it cost says nothing of a full one.
+// filled returns an error if the link was not full: then the measured cost is not that of a full link.
 func filled(got float64, rate unit.Rate) error {
 	if got < 0.95*float64(rate) {
-		return fmt.Errorf("the connection got only %s Mbit/s of the link's %v: the machine had no time for more", bench.Number(got/1e6), rate)
+		return fmt.Errorf("the connection got only %s Mbit/s of the link's %v: the machine had not enough processor time", bench.Number(got/1e6), rate)
 	}
 	return nil
 }
 
-// cpuTime is what the emulator's threads have used, in seconds, at a time.
+// cpuTime returns the processor time of the emulator's threads until now, in seconds.
 type cpuTime struct {
 	cpu float64
 	at  time.Duration

@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// The cost of a link that is half empty is not that of a full one.
+// The cost of a half-empty link is not that of a full one.
 func TestFilled(t *testing.T) {
 	for got, ok := range map[float64]bool{0: false, 9.4e8: false, 9.6e8: true, 1.01e9: true} {
 		if err := filled(got, unit.Gbit); (err == nil) != ok {

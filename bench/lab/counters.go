@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/lab"
 )
 
-// socketDrops is how many datagrams the server's sockets had no room for.
+// socketDrops returns the number of datagrams that the server's sockets dropped.
 func socketDrops(l *lab.Lab) (n uint64, err error) {
 	var text []byte
 	err = l.Node(server).Do(func() (err error) {
@@ -22,8 +22,8 @@ func socketDrops(l *lab.Lab) (n uint64, err error) {
 	return counter(string(text), "Udp", "RcvbufErrors")
 }
 
-// counter finds a value in the form of /proc/net/snmp: a line of names, and one of
-// values, each after "Udp:".
+// counter finds a value in a file like /proc/net/snmp: a line of names, and one of values, each after
+// "Udp:".
 func counter(text, protocol, name string) (uint64, error) {
 	var names []string
 	for line := range strings.Lines(text) {

@@ -9,7 +9,7 @@ func TestCounter(t *testing.T) {
 	}
 	for _, bad := range [][2]string{{"Udp", "Missing"}, {"Tcp", "RcvbufErrors"}} {
 		if _, err := counter(text, bad[0], bad[1]); err == nil {
-			t.Errorf("%v is found", bad)
+			t.Errorf("%v was found", bad)
 		}
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// crossCase is virtual cross traffic, and a probe beside it that offers more than
-// is left.
+// crossCase is virtual cross traffic, and a probe flow that offers more than the available bandwidth.
 type crossCase struct {
 	name  string
 	rate  unit.Rate
@@ -46,9 +45,9 @@ func (c crossCase) id() string { return "cross/" + c.name }
 
 func (c crossCase) claims() []bench.Claim {
 	return []bench.Claim{
-		bench.NewClaim(c.id()+"/available", "available bandwidth by the release log, off rate less nominal load", crossOff),
-		bench.NewClaim(c.id()+"/interleaving", "packets, virtual and real, that did not depart at max(arrival, the one before) + size/rate", outOfPlace),
-		bench.NewClaim(c.id()+"/seen", "rate of a probe that offers 1.5 times what is left, at its receiver, off rate * offered/(offered + nominal load)", crossOff),
+		bench.NewClaim(c.id()+"/available", "available bandwidth from the release log, deviation from the rate minus the nominal load", crossOff),
+		bench.NewClaim(c.id()+"/interleaving", "packets, virtual and real, that did not depart at max(arrival, previous departure) + size/rate", outOfPlace),
+		bench.NewClaim(c.id()+"/seen", "received rate of a probe flow that offers 1.5 times the available bandwidth, deviation from rate * offered/(offered + nominal load)", crossOff),
 	}
 }
 
@@ -56,20 +55,20 @@ func (c crossCase) length(quick bool) time.Duration {
 	return pick(quick, 6*time.Second, 60*time.Second)
 }
 
-// settled is when the probe has filled the queue and is held back.
+// settled is the time at which the probe flow has filled the queue.
 const settled = time.Second
 
 func (c crossCase) run(ctx context.Context, r *bench.Run) error {
-	// Its queue takes what comes in a second more than it carries, so that nothing is
-	// lost and the probe's share follows from the order of arrival alone.
+	// The queue holds the excess of a second, so that nothing is lost and the probe's share follows
+	// only from the order of arrival.
 	spec := link.Spec{Rate: c.rate, Cross: []link.Cross{c.cross}, Queue: link.Amount{Time: 10 * time.Second}}
 	left := c.rate - c.cross.Load
 	offered := left * 3 / 2
 	length := c.length(r.Quick)
 	var got *traffic.Result
 	log, _, err := logged(ctx, pair(lab.Path{Spec: spec}, lab.Path{}), func(l *lab.Lab) (err error) {
-		// The probe lasts as long as the queue has room for; what is left of the time
-		// the cross traffic is alone.
+		// The probe flow lasts until the queue would be full; for the rest of the time there is only
+		// the cross traffic.
 		flow := traffic.Flow{
 			Name: "probe", From: client, To: server, Protocol: traffic.UDP,
 			Schedule: []traffic.Step{{Rate: offered}, {At: c.probing(r.Quick)}},
@@ -89,7 +88,7 @@ func (c crossCase) run(ctx context.Context, r *bench.Run) error {
 	available := float64(link.Available(spec, log, first, first+window))
 	order := serialiser(spec, packets)
 	seen := got.Flow("probe").Between(settled, c.probing(r.Quick)).DeliveredRate()
-	// A FIFO serves in the order of arrival: everyone gets his part of what is offered.
+	// A FIFO serves in the order of arrival: each flow gets its part of the offered load.
 	want := float64(c.rate) * float64(offered) / float64(offered+c.cross.Load)
 	sheet := r.Sheet(bench.Ours)
 	id := c.id()
@@ -98,12 +97,12 @@ func (c crossCase) run(ctx context.Context, r *bench.Run) error {
 	sheet.Set(id+"/interleaving", float64(order.wrong))
 	sheet.Note(id+"/interleaving", "%v", order)
 	sheet.Set(id+"/seen", 100*math.Abs(seen/want-1))
-	sheet.Note(id+"/seen", "%s Mbit/s at its receiver, beside the nominal load it is %s", bench.Number(seen/1e6), bench.Number(want/1e6))
+	sheet.Note(id+"/seen", "%s Mbit/s at its receiver, expected %s with the nominal load", bench.Number(seen/1e6), bench.Number(want/1e6))
 	return nil
 }
 
-// probing is how long the probe offers: the overload is at most 0.4 of the rate, so
-// that 10 s of queue are enough for 20 s of it.
+// probing returns the duration of the probe flow: the overload is at most 0.4 of the rate, so that 10
+// s of queue are enough for 20 s of it.
 func (c crossCase) probing(quick bool) time.Duration {
 	return pick(quick, 5*time.Second, 20*time.Second)
 }

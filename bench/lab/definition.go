@@ -10,45 +10,44 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A definition says what a link must have done with a packet, given the log of all
-// of them. None of it uses the model's code: it looks only at the times and fates
-// that the log has, and checks them one packet at a time.
+// A definition checks the log of all packets against what a link must have done with each. It does not
+// use the model's code: it uses only the times and outcomes in the log, and checks one packet at a
+// time.
 
-// verdict counts the packets of a log that are not as the definition has them.
+// verdict counts the packets of a log that contradict the definition.
 type verdict struct {
 	packets, wrong int
-	acted          int    // were dropped, marked or held back by what is defined
-	first          string // what is wrong with the first
+	acted          int    // dropped, marked or delayed by what is defined
+	first          string // description of the first error
 }
 
 func (v *verdict) fault(r *link.Result, format string, a ...any) {
 	v.wrong++
 	if v.first == "" {
-		v.first = fmt.Sprintf("packet %d, come at %d ns: ", r.Number, r.Arrived) + fmt.Sprintf(format, a...)
+		v.first = fmt.Sprintf("packet %d, arrived at %d ns: ", r.Number, r.Arrived) + fmt.Sprintf(format, a...)
 	}
 }
 
-// String is how many packets it is about, and the first that is wrong.
+// String returns the number of packets that were checked, and the first error.
 func (v verdict) String() string {
 	if v.first == "" {
-		return fmt.Sprintf("of %d packets, %d of which it acted on", v.packets, v.acted)
+		return fmt.Sprintf("%d packets, of which it affected %d", v.packets, v.acted)
 	}
-	return fmt.Sprintf("of %d packets, %d of which it acted on; the first: %s", v.packets, v.acted, v.first)
+	return fmt.Sprintf("%d packets, of which it affected %d; the first error: %s", v.packets, v.acted, v.first)
 }
 
-// tolerance is how far times may be off, in ns: each is rounded to one.
+// tolerance is the maximum error of times, in ns: each is rounded to one.
 const tolerance = 2
 
-// carried is a log in order of arrival, with when each packet began on the
-// serialiser; those that never did begin at -1.
+// carried is a log in order of arrival, with the time at which each packet began on the serialiser, or
+// -1.
 type carried struct {
 	link.Result
 	began int64
 }
 
-// prepare puts a log in order. The last packets of a run may be missing, because
-// they were on their way when it ended; what came after the first such is cut
-// off.
+// prepare sorts a log. The last packets of a run may be missing, because they were in flight when it
+// ended; packets after the first missing one are removed.
 func prepare(s link.Spec, log []link.Result) []carried {
 	sorted := slices.Clone(log)
 	slices.SortFunc(sorted, func(a, b link.Result) int { return int(int64(a.Number) - int64(b.Number)) })
@@ -66,7 +65,7 @@ func prepare(s link.Spec, log []link.Result) []carried {
 	return out
 }
 
-// transmission is size/rate in ns.
+// transmission returns size/rate in ns.
 func transmission(rate unit.Rate, size int) int64 {
 	if rate == 0 {
 		return 0
@@ -74,8 +73,7 @@ func transmission(rate unit.Rate, size int) int64 {
 	return int64(math.Round(float64(size) * 8e9 / float64(rate)))
 }
 
-// serialiser: departure = max(arrival, the one before) + size/rate, for links
-// without a limiter.
+// serialiser: departure = max(arrival, previous departure) + size/rate, for links without a limiter.
 func serialiser(s link.Spec, packets []carried) (v verdict) {
 	busy := int64(math.MinInt64)
 	for i := range packets {
@@ -88,7 +86,7 @@ func serialiser(s link.Spec, packets []carried) (v verdict) {
 			v.acted++
 		}
 		if want := max(p.Arrived, busy); off(p.began, want) > tolerance {
-			v.fault(&p.Result, "it began at %d, and could at %d", p.began, want)
+			v.fault(&p.Result, "began at %d, want %d", p.began, want)
 		}
 		busy = p.Departed
 	}
@@ -97,13 +95,13 @@ func serialiser(s link.Spec, packets []carried) (v verdict) {
 
 func off(a, b int64) int64 { return max(a-b, b-a) }
 
-// inQueue keeps what waits at each arrival.
+// inQueue tracks the queue at each arrival.
 type inQueue struct {
 	waiting         []*carried
 	bytes, segments int
 }
 
-// at forgets what has begun by then.
+// at removes the packets that have begun until then.
 func (q *inQueue) at(now int64) {
 	for len(q.waiting) > 0 && q.waiting[0].began <= now {
 		q.bytes -= q.waiting[0].Size
@@ -120,14 +118,13 @@ func (q *inQueue) add(p *carried) {
 	}
 }
 
-// close tells whether something begins within the tolerance of now, so that
-// rounding decides what waits.
+// close reports whether a packet begins within the tolerance of now, so that rounding determines the
+// queue.
 func (q *inQueue) close(now int64) bool {
 	return len(q.waiting) > 0 && q.waiting[0].began-now <= tolerance
 }
 
-// droptail: an arrival is dropped if, and only if, it and what waits are more than
-// the limit.
+// droptail: an arrival is dropped if and only if it and the queue together exceed the limit.
 func droptail(s link.Spec, packets []carried) (v verdict) {
 	limit := float64(s.Queue.Bytes)
 	if s.Queue.Time > 0 {
@@ -146,14 +143,14 @@ func droptail(s link.Spec, packets []carried) (v verdict) {
 			v.acted++
 		}
 		if (p.Fate == link.Overflowed) != full && !q.close(p.Arrived) {
-			v.fault(&p.Result, "dropped %v with %d bytes in %d segments waiting, and %d its own", p.Fate == link.Overflowed, q.bytes, q.segments, p.Size)
+			v.fault(&p.Result, "dropped %v with %d bytes in %d segments queued, and %d of its own", p.Fate == link.Overflowed, q.bytes, q.segments, p.Size)
 		}
 		q.add(p)
 	}
 	return v
 }
 
-// step: a segment that can be marked is, if, and only if, so much waits.
+// step: a segment that can be marked is marked if and only if the queue has reached the threshold.
 func step(s link.Spec, packets []carried) (v verdict) {
 	var q inQueue
 	for i := range packets {
@@ -166,7 +163,7 @@ func step(s link.Spec, packets []carried) (v verdict) {
 				v.acted++
 			}
 			if p.Marked != want && !q.close(p.Arrived) {
-				v.fault(&p.Result, "marked %v with %d bytes waiting", p.Marked, q.bytes)
+				v.fault(&p.Result, "marked %v with %d bytes queued", p.Marked, q.bytes)
 			}
 		}
 		q.add(p)
@@ -174,9 +171,9 @@ func step(s link.Spec, packets []carried) (v verdict) {
 	return v
 }
 
-// early follows Floyd and Jacobson's figure 2 through a log: below min nothing is
-// hit, above max everything, and between them the hits are as many as the
-// probabilities say. sigmas is how far off their number is.
+// early follows Floyd and Jacobson's figure 2 through a log. Below min nothing is marked or dropped,
+// above max everything, and between them the number agrees with the probabilities. sigmas is the
+// deviation of that number.
 func early(s link.Spec, packets []carried) (v verdict, sigmas float64) {
 	type state struct {
 		link.Profile
@@ -251,7 +248,7 @@ func early(s link.Spec, packets []carried) (v verdict, sigmas float64) {
 		}
 		q.add(p)
 	}
-	if variance == 0 { // then nothing was left to chance, and nothing is known of it
+	if variance == 0 { // then nothing was random, and the log proves nothing
 		v.wrong++
 		v.first = "the average was never between min and max"
 		return v, 0
@@ -259,14 +256,14 @@ func early(s link.Spec, packets []carried) (v verdict, sigmas float64) {
 	return v, math.Abs(hits-expected) / math.Sqrt(variance)
 }
 
-// nearly tells whether rounding of times may have put avg on the other side.
+// nearly reports whether rounding of times may have moved avg across the threshold.
 func nearly(avg, threshold float64) bool { return math.Abs(avg-threshold) < threshold*1e-3 }
 
-// bucketed: each segment has its tokens when it begins, none waits that has them,
-// and the peak rate is kept.
+// bucketed: each segment has its tokens when it begins, none waits that has them, and the peak rate is
+// not exceeded.
 func bucketed(s link.Spec, zero int64, packets []carried) (v verdict) {
 	b := s.Bucket
-	rate := float64(b.Rate) / 8e9 // bytes a ns
+	rate := float64(b.Rate) / 8e9 // bytes per ns
 	tokens, gift, at, gifts := float64(b.Size), 0.0, zero, int64(0)
 	busy, free := float64(zero), float64(zero)
 	slack := rate*tolerance + 1e-6*float64(b.Size)
@@ -300,7 +297,7 @@ func bucketed(s link.Spec, zero int64, packets []carried) (v verdict) {
 			}
 		} else {
 			if has < float64(p.Size)-slack {
-				v.fault(&p.Result, "it began with %.1f tokens for %d bytes", has, p.Size)
+				v.fault(&p.Result, "began with %.1f tokens for %d bytes", has, p.Size)
 			}
 			could := max(float64(p.Arrived), busy, free)
 			waited := float64(now) - could
@@ -308,10 +305,10 @@ func bucketed(s link.Spec, zero int64, packets []carried) (v verdict) {
 				v.acted++
 			}
 			if waited > tolerance && has > float64(p.Size)+slack && !given {
-				v.fault(&p.Result, "it waited %.0f ns with %.1f tokens for %d bytes (%.1f before)", waited, has, p.Size, before)
+				v.fault(&p.Result, "waited %.0f ns with %.1f tokens for %d bytes (%.1f before)", waited, has, p.Size, before)
 			}
 			if float64(now) < free-tolerance {
-				v.fault(&p.Result, "it began %.0f ns before the peak rate allows", free-float64(now))
+				v.fault(&p.Result, "began %.0f ns before the peak rate allows", free-float64(now))
 			}
 		}
 		if peak := float64(b.Peak); peak > 0 {
@@ -328,8 +325,8 @@ func bucketed(s link.Spec, zero int64, packets []carried) (v verdict) {
 	return v
 }
 
-// inIntervals: tokens come only at the beginning of each interval, unused ones are
-// kept up to one frame, and who waits does so for the next interval.
+// inIntervals: tokens are added only at the beginning of each interval, unused ones are kept up to one
+// frame, and a segment without tokens waits for the next interval.
 func inIntervals(s link.Spec, zero int64, packets []carried) (v verdict) {
 	x := s.Xen
 	interval, delta := int64(x.Interval), float64(x.Tokens)
@@ -345,14 +342,14 @@ func inIntervals(s link.Spec, zero int64, packets []carried) (v verdict) {
 			tokens = min(tokens+delta, delta+1522)
 		}
 		if tokens < float64(p.Size) {
-			v.fault(&p.Result, "it began with %.0f tokens for %d bytes", tokens, p.Size)
+			v.fault(&p.Result, "began with %.0f tokens for %d bytes", tokens, p.Size)
 		}
 		waited := off(p.began, max(p.Arrived, busy)) > tolerance
 		if waited {
 			v.acted++
 		}
 		if waited && phase > tolerance {
-			v.fault(&p.Result, "it waited and began %v into an interval", time.Duration(phase))
+			v.fault(&p.Result, "waited and began %v into an interval", time.Duration(phase))
 		}
 		tokens -= float64(p.Size)
 		busy = p.Departed

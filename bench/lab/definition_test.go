@@ -9,8 +9,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// logOf lets a link have bursts of arrivals from 0.7 to 1.6 of its rate, and
-// gives its log.
+// logOf offers a link bursts of arrivals at 0.7 to 1.6 of its rate, and returns its log.
 func logOf(t *testing.T, s link.Spec) []link.Result {
 	t.Helper()
 	if p := s.Problems(); len(p) > 0 {
@@ -35,7 +34,7 @@ func logOf(t *testing.T, s link.Spec) []link.Result {
 	return log
 }
 
-// cases are one link of each kind, and what its definition says of a log.
+// cases are one link of each kind, with the result of its definition for a log.
 var definitions = map[string]struct {
 	spec  link.Spec
 	check func(link.Spec, []carried) verdict
@@ -66,18 +65,17 @@ func fromZero(check func(link.Spec, int64, []carried) verdict) func(link.Spec, [
 	return func(s link.Spec, p []carried) verdict { return check(s, 0, p) }
 }
 
-// The model keeps every definition, packet by packet.
+// The model conforms to every definition, packet by packet.
 func TestModelKeepsDefinitions(t *testing.T) {
 	for name, d := range definitions {
 		packets := prepare(d.spec, logOf(t, d.spec))
 		if v := d.check(d.spec, packets); v.wrong > 0 || v.packets < 10_000 || v.acted < 100 {
-			t.Errorf("%s: %d are wrong %v", name, v.wrong, v)
+			t.Errorf("%s: %d wrong packets: %v", name, v.wrong, v)
 		}
 	}
 }
 
-// And a link that is a little different is found out: a check that passes
-// everything would be worth nothing.
+// The definitions detect a link with slightly different properties.
 func TestDefinitionsFindFaults(t *testing.T) {
 	for name, d := range definitions {
 		other := d.spec
@@ -107,12 +105,12 @@ func TestDefinitionsFindFaults(t *testing.T) {
 			other.Bucket = &b
 		}
 		if v := d.check(d.spec, prepare(d.spec, logOf(t, other))); v.wrong == 0 {
-			t.Errorf("%s: a log of another link passes", name)
+			t.Errorf("%s: the log of another link is accepted", name)
 		}
 	}
 }
 
-// A queue that RED had nothing to do with shows nothing of RED.
+// A log in which RED had no queue to act on proves nothing.
 func TestEarlyNeedsAQueue(t *testing.T) {
 	s := definitions["red"].spec
 	fast := s
@@ -123,12 +121,11 @@ func TestEarlyNeedsAQueue(t *testing.T) {
 		log = append(log, link.Result{Packet: link.Packet{Size: 1514}, Number: uint64(i + 1), Arrived: at, Departed: at + transmission(fast.Rate, 1514), Fate: link.Delivered})
 	}
 	if v, _ := early(fast, prepare(fast, log)); v.wrong == 0 {
-		t.Errorf("a log without a queue passes: %v", v)
+		t.Errorf("a log without a queue is accepted: %v", v)
 	}
 }
 
-// For rare losses the formula is the well-known square root: 1/RTT *
-// sqrt(3/(2bp)) segments a second.
+// For rare losses the formula is the well-known square root: 1/RTT * sqrt(3/(2bp)) segments a second.
 func TestPFTK(t *testing.T) {
 	const rtt = 50 * time.Millisecond
 	for _, b := range []float64{1, 2} {
@@ -138,7 +135,7 @@ func TestPFTK(t *testing.T) {
 			t.Errorf("b %v: %.1f segments a second, want %.1f", b, got, want)
 		}
 	}
-	// With p near a half it is timeouts, one segment in several of them.
+	// With p near one half there are mostly timeouts, with one segment in several of them.
 	if got := pftk(0.5, rtt, time.Second, 1); got > 2 || got < 0.1 {
 		t.Errorf("%.2f segments a second at a loss of a half", got)
 	}

@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// delayCase pings over one link.
+// delayCase measures pings over one link.
 type delayCase struct {
 	name   string
 	rtt    time.Duration
@@ -44,7 +44,7 @@ func delayCases(d *bench.Draw) (out []bench.Case) {
 	return out
 }
 
-// alongside: pings on idle links are next to nothing.
+// alongside: pings on idle links take almost no resources.
 func (c delayCase) alongside(quick bool) string {
 	if c.loaded {
 		return ""
@@ -56,15 +56,15 @@ func (c delayCase) id() string { return "delay/" + c.name }
 
 func (c delayCase) claims() []bench.Claim {
 	if c.loaded {
-		return []bench.Claim{bench.NewClaim(c.id()+"/p99", "round-trip time over nominal at p99 beside 200 Mbit/s of TCP", loadedP99)}
+		return []bench.Claim{bench.NewClaim(c.id()+"/p99", "p99 of the round-trip time with 200 Mbit/s of TCP, minus nominal", loadedP99)}
 	}
 	return []bench.Claim{
-		bench.NewClaim(c.id()+"/p50", "round-trip time off nominal at the median", delayP50),
-		bench.NewClaim(c.id()+"/p99", "round-trip time off nominal at p99", delayP99),
+		bench.NewClaim(c.id()+"/p50", "median round-trip time, deviation from nominal", delayP50),
+		bench.NewClaim(c.id()+"/p99", "p99 of the round-trip time, deviation from nominal", delayP99),
 	}
 }
 
-// settle is slow start, whose bursts a rate of 1 Gbit/s lets through.
+// settle is the duration of slow start, whose bursts pass at a rate of 1 Gbit/s.
 func (c delayCase) settle() time.Duration {
 	if !c.loaded {
 		return 0
@@ -123,7 +123,7 @@ func (c delayCase) run(ctx context.Context, r *bench.Run) error {
 	})
 }
 
-// answered complains if so many pings stayed away that p99 is one of them.
+// answered returns an error if so many pings were not answered that p99 is one of them.
 func answered(r *traffic.ProbeResult) error {
 	if r.Sent == 0 || r.Lost*100 >= r.Sent {
 		return fmt.Errorf("%d of %d pings were not answered", r.Lost, r.Sent)
@@ -131,7 +131,7 @@ func answered(r *traffic.ProbeResult) error {
 	return nil
 }
 
-// during lets the load run, or waits.
+// during runs the load, or waits.
 func (c delayCase) during(ctx context.Context, l *lab.Lab, flows []traffic.Flow, length time.Duration) (rate float64, err error) {
 	if len(flows) == 0 {
 		select {

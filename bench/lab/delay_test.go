@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/lab/traffic"
 )
 
-// Pings that never came back are no short delays.
+// Pings without an answer do not count as short delays.
 func TestAnswered(t *testing.T) {
 	for _, c := range []struct {
 		sent, lost uint64

@@ -9,12 +9,12 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// Bench is the lab's own: every row of the table in the issue that asked for it.
+// Bench returns the bench of the lab, with every row of targets.go.
 func Bench(d *bench.Draw) bench.Bench {
 	survey := switching.Bench(d)
 	return bench.Bench{
 		Name:  "lab",
-		Title: "Emulated links against what they say they are",
+		Title: "Emulated links, against their definitions",
 		About: about + "\n\n# The switch survey\n\n" + survey.About,
 		Rows:  rows,
 		Seed:  d.Seed(),
@@ -30,9 +30,9 @@ func Bench(d *bench.Draw) bench.Bench {
 }
 
 const about = `Every link here is ` + "`headgate lab`" + `'s emulator: two TAP devices and a thread for
-each direction that lets every segment, also those inside of super-packets, pass
+each direction that passes every segment, also those inside of super-packets, through
 a model in virtual time. Traffic is the kernel's own TCP and UDP.
 
-Figures are taken at the receiver. The release log of a link is what queues and
-limiters are held against: each definition is written a second time, without the
-model's code, and looks at every packet.`
+Values are measured at the receiver. Queues and limiters are checked by the release log
+of a link: a second implementation of each definition, without the model's code, checks
+every packet.`

@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/lab/wire"
 )
 
-// logged makes a lab of one link, lets fn run in it, and gives the release log of
-// its forward direction, and when that began.
+// logged creates a lab of one link, runs fn in it, and returns the release log of its forward
+// direction, and the start time of the link.
 func logged(ctx context.Context, t *lab.Topology, fn func(*lab.Lab) error) (log []link.Result, zero int64, err error) {
 	dir, err := os.MkdirTemp("", "headgate-bench-lab-")
 	if err != nil {
@@ -40,7 +40,7 @@ func logged(ctx context.Context, t *lab.Topology, fn func(*lab.Lab) error) (log 
 		return nil, 0, err
 	}
 	if trace.Missing > 0 {
-		return nil, 0, fmt.Errorf("the release log misses %d records: the disk did not keep up", trace.Missing)
+		return nil, 0, fmt.Errorf("the release log lacks %d records: the disk was too slow", trace.Missing)
 	}
 	for _, r := range trace.Records {
 		log = append(log, r.Result)

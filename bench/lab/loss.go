@@ -13,16 +13,16 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// lossCase sends small datagrams, which leave the sender in super-packets (UDP
-// GSO), over a link that loses some.
+// lossCase sends small datagrams, which leave the sender in super-packets (UDP GSO), over a link with
+// losses.
 type lossCase struct {
 	name     string
 	loss     link.Loss
-	segments float64 // of a full run
+	segments float64 // in a full run
 	drawn    string
 }
 
-// datagram is what each carries; with headers 64 + 42 bytes of layer 2.
+// datagram is the payload of each; with headers 64 + 42 bytes of layer 2.
 const (
 	datagram      = 64
 	datagramFrame = datagram + 42
@@ -39,7 +39,7 @@ func lossCases(d *bench.Draw) (out []bench.Case) {
 	cases = append(cases, lossCase{name: "drawn-1", loss: link.Loss{Probability: p}, segments: 1e6, drawn: fmt.Sprintf("%.3f %% of 10^6 segments", 100*p)})
 	for _, c := range cases {
 		out = append(out, bench.Case{
-			Name: c.id(), Claims: []bench.Claim{bench.NewClaim(c.id(), "segments that the receiver misses, off the expected number", lossSigmas)},
+			Name: c.id(), Claims: []bench.Claim{bench.NewClaim(c.id(), "missing segments at the receiver, deviation from the expected number", lossSigmas)},
 			Run: c.run, Drawn: c.drawn, Alongside: together("loss"),
 			Takes: func(quick bool) time.Duration { return c.length(quick) + time.Second },
 		})
@@ -49,8 +49,8 @@ func lossCases(d *bench.Draw) (out []bench.Case) {
 
 func (c lossCase) id() string { return "loss/" + c.name }
 
-// perSecond is what the receiver's socket takes with room to spare; in a smoke run
-// the cases share the machine.
+// perSecond is well below what the receiver's socket can take; in a smoke run the cases share the
+// machine.
 func perSecond(quick bool) float64 { return pick(quick, 25_000.0, 100_000.0) }
 
 func (c lossCase) length(quick bool) time.Duration {
@@ -60,7 +60,7 @@ func (c lossCase) length(quick bool) time.Duration {
 func (c lossCase) run(ctx context.Context, r *bench.Run) error {
 	forward := lab.Path{Spec: link.Spec{Loss: c.loss, Delay: time.Millisecond}}
 	topology := pair(forward, lab.Path{})
-	topology.Links[0].Seed = 0 // another one each run
+	topology.Links[0].Seed = 0 // a new seed for each run
 	return with(ctx, topology, func(l *lab.Lab) error {
 		flow := traffic.Flow{
 			Name: "f", From: client, To: server, Protocol: traffic.UDP, Payload: datagram,
@@ -75,14 +75,14 @@ func (c lossCase) run(ctx context.Context, r *bench.Run) error {
 			return err
 		}
 		total := got.Flow("f").Total
-		// Of what nothing later overtook nobody knows whether it is lost.
+		// It is unknown whether segments at the end, which no later one has overtaken, are lost.
 		missing := float64(total.LostDatagrams)
 		sent := missing + float64(total.DeliveredBytes)/datagram
 		if full > 0 {
-			return fmt.Errorf("the receiver's socket overflowed by %d datagrams: what is missing is not only the link's", full)
+			return fmt.Errorf("the receiver's socket dropped %d datagrams: not all losses are the link's", full)
 		}
 		if stats, ok := l.WireStats(0); ok && stats[0].Dropped+stats[0].Missed+stats[0].Failed > 0 {
-			return fmt.Errorf("the emulator was so late that frames were lost that the link did not lose: %d", stats[0].Dropped+stats[0].Missed+stats[0].Failed)
+			return fmt.Errorf("the emulator was so late that it lost %d frames", stats[0].Dropped+stats[0].Missed+stats[0].Failed)
 		}
 		mean := c.loss.Mean()
 		sigma := math.Sqrt(sent * mean * (1 - mean))

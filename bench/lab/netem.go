@@ -16,9 +16,9 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// The same connection over netem, in a virtual machine with Debian's kernel, which
-// has it: an emulated processor carries some 10 Mbit/s. It needs the source tree,
-// whose tests run there (lab/pftk_vm_test.go).
+// The same connection over netem, in a virtual machine with Debian's kernel, which has it: an emulated
+// processor carries some 10 Mbit/s. It requires the source tree, whose tests run there
+// (lab/pftk_vm_test.go).
 const (
 	vmScript  = "scripts/test-vm"
 	vmLength  = 120 * time.Second
@@ -28,8 +28,8 @@ const (
 func netemCases() []bench.Case {
 	var claims []bench.Claim
 	for _, p := range netemLosses {
-		claims = append(claims, bench.NewClaim(netemID(p), "Reno's goodput over netem in the virtual machine, off the PFTK formula", formulaOff).
-			WithNote("only in the full bench, from the source tree: it boots a virtual machine"))
+		claims = append(claims, bench.NewClaim(netemID(p), "Reno's goodput over netem in the virtual machine, deviation from the PFTK formula", formulaOff).
+			WithNote("only in the full benchmark, in the source tree: it boots a virtual machine"))
 	}
 	return []bench.Case{{
 		Name: "tcp/netem", Claims: claims, Run: runNetem,
@@ -45,10 +45,10 @@ func netemID(p string) string {
 
 func runNetem(ctx context.Context, r *bench.Run) error {
 	if r.Quick {
-		return errors.New("the virtual machine is for the full bench")
+		return errors.New("the virtual machine is only in the full benchmark")
 	}
 	if _, err := os.Stat(vmScript); err != nil {
-		return fmt.Errorf("%s is not here: run the bench in the source tree", vmScript)
+		return fmt.Errorf("cannot find %s: run the benchmark in the source tree", vmScript)
 	}
 	out, err := inVM(ctx, fmt.Sprintf("cd \"$(dirname \"$0\")\" && RENO_SECONDS=%.0f exec \"$CACHE/lab.test\" -test.v -test.run '^TestNetemReno'", vmLength.Seconds()))
 	if err != nil {
@@ -61,12 +61,12 @@ func runNetem(ctx context.Context, r *bench.Run) error {
 			return err
 		}
 		sheet.Set(netemID(p), 100*math.Abs(got/want-1))
-		sheet.Note(netemID(p), "%s Mbit/s, the formula says %s", bench.Number(got), bench.Number(want))
+		sheet.Note(netemID(p), "%s Mbit/s, the formula predicts %s", bench.Number(got), bench.Number(want))
 	}
 	return nil
 }
 
-// inVM runs a script in the virtual machine and gives what it printed.
+// inVM runs a script in the virtual machine and returns its output.
 func inVM(ctx context.Context, command string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -84,7 +84,7 @@ func inVM(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, vmTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, vmScript, file.Name())
-	// QEMU is its grandchild: the whole group ends with it.
+	// QEMU is a grandchild: the whole process group is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
@@ -92,17 +92,16 @@ func inVM(ctx context.Context, command string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		tail := out.Bytes()
-		return "", fmt.Errorf("the virtual machine: %w: %s", err, tail[max(len(tail)-300, 0):])
+		return "", fmt.Errorf("cannot run the virtual machine: %w: %s", err, tail[max(len(tail)-300, 0):])
 	}
 	return out.String(), nil
 }
 
-// renoIn finds what the test says of a loss: what it got, and the formula, in
-// Mbit/s.
+// renoIn finds the test's measured and predicted rates for a loss rate, in Mbit/s.
 func renoIn(out, loss string) (got, want float64, err error) {
-	m := regexp.MustCompile(`loss ` + regexp.QuoteMeta(loss) + `: ([0-9.]+) Mbit/s, PFTK says ([0-9.]+)`).FindStringSubmatch(out)
+	m := regexp.MustCompile(`loss ` + regexp.QuoteMeta(loss) + `: ([0-9.]+) Mbit/s, PFTK predicts ([0-9.]+)`).FindStringSubmatch(out)
 	if m == nil {
-		return 0, 0, fmt.Errorf("the virtual machine says nothing of a loss of %s", loss)
+		return 0, 0, fmt.Errorf("no result for a loss of %s in the virtual machine's output", loss)
 	}
 	got, err = strconv.ParseFloat(m[1], 64)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// plots are pictures of what several cases found together.
+// plots are pictures of the results of several cases.
 func plots(claims []bench.Claim) []plot.Plot {
 	var out []plot.Plot
 	if p, ok := delayPlot(claims); ok {
@@ -22,7 +22,7 @@ func plots(claims []bench.Claim) []plot.Plot {
 	return out
 }
 
-// delayPlot is how far pings on idle links are off, over the round-trip time.
+// delayPlot draws the error of pings on idle links over the round-trip time.
 func delayPlot(claims []bench.Claim) (p plot.Plot, ok bool) {
 	type point struct{ rtt, off float64 }
 	points := map[string][]point{}
@@ -35,8 +35,8 @@ func delayPlot(claims []bench.Claim) (p plot.Plot, ok bool) {
 		}
 	}
 	p = plot.Plot{
-		File: "delay-idle", Row: "delay", Title: "Pings over idle emulated links", X: "round-trip time (ms)", Y: "off nominal (ms)", LogX: true,
-		Caption: "Dashed is what is promised: 0.2 ms at the median, 1 ms at p99.",
+		File: "delay-idle", Row: "delay", Title: "Pings over idle emulated links", X: "round-trip time (ms)", Y: "deviation from nominal (ms)", LogX: true,
+		Caption: "Dashed: the targets of 0.2 ms at the median and 1 ms at p99.",
 	}
 	for i, promised := range []struct {
 		what   string
@@ -55,18 +55,18 @@ func delayPlot(claims []bench.Claim) (p plot.Plot, ok bool) {
 	return p, ok
 }
 
-// ratePlot is how far one TCP connection is off what framing allows.
+// ratePlot draws the deviation of one TCP connection from the maximum of its framing.
 func ratePlot(claims []bench.Claim) (p plot.Plot, ok bool) {
 	bars := &plot.Bars{Sets: []plot.BarSet{{Name: "headgate"}}}
 	for _, c := range claims {
 		if name, is := strings.CutPrefix(c.ID, "rate/"); is && c.Ours != nil {
-			rate, _, _ := strings.Cut(name, "/") // the round-trip time has no room below a bar
+			rate, _, _ := strings.Cut(name, "/") // the round-trip time does not fit below a bar
 			bars.Groups = append(bars.Groups, rate)
 			bars.Sets[0].Values = append(bars.Sets[0].Values, *c.Ours)
 		}
 	}
 	return plot.Plot{
-		File: "rate", Row: "rate", Title: "One TCP connection over one emulated link", X: "rate", Y: "off what framing allows (%)",
-		Caption: "At its receiver; 1 % is promised up to 1 Gbit/s, 5 % above.", Bars: bars,
+		File: "rate", Row: "rate", Title: "One TCP connection over one emulated link", X: "rate", Y: "deviation from the maximum of the framing (%)",
+		Caption: "At its receiver; the targets are 1 % up to 1 Gbit/s, and 5 % above.", Bars: bars,
 	}, len(bars.Groups) > 1
 }

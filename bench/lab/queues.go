@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// queueCase is one queue or limiter under real traffic, and its definition.
+// queueCase is one queue or limiter with real traffic, and its definition.
 type queueCase struct {
 	name  string
 	spec  link.Spec
@@ -53,7 +53,7 @@ func queueCases(d *bench.Draw) (out []bench.Case) {
 	for _, c := range cases {
 		out = append(out, bench.Case{
 			Name: c.id(), Claims: c.claims(), Run: c.run, Drawn: c.drawn,
-			// A definition holds whoever else is on the machine: some run side by side.
+			// Definitions hold whatever else runs on the machine: some cases run in parallel.
 			Alongside: func(bool) string { return "definitions" },
 			Takes:     func(quick bool) time.Duration { return c.length(quick) + 4*time.Second },
 		})
@@ -64,9 +64,9 @@ func queueCases(d *bench.Draw) (out []bench.Case) {
 func (c queueCase) id() string { return "queues/" + c.name }
 
 func (c queueCase) claims() []bench.Claim {
-	claims := []bench.Claim{bench.NewClaim(c.id(), "packets of the release log that are not as the definition has them", notAsDefined)}
+	claims := []bench.Claim{bench.NewClaim(c.id(), "packets of the release log that contradict the definition", notAsDefined)}
 	if c.red {
-		claims = append(claims, bench.NewClaim(c.id()+"/hits", "segments that RED hit, off the sum of its probabilities", lossSigmas))
+		claims = append(claims, bench.NewClaim(c.id()+"/hits", "segments that RED marked or dropped, deviation from the sum of its probabilities", lossSigmas))
 	}
 	return claims
 }
@@ -75,8 +75,8 @@ func (c queueCase) length(quick bool) time.Duration {
 	return pick(quick, 4*time.Second, 20*time.Second)
 }
 
-// run sends what a queue meets: TCP that fills it, half of it with ECN and another
-// code point, and UDP in small and large datagrams, on and off.
+// run sends typical traffic of a queue: TCP that fills it, half of it with ECN and another code point,
+// and UDP in small and large datagrams, on and off.
 func (c queueCase) run(ctx context.Context, r *bench.Run) error {
 	back := lab.Path{Spec: link.Spec{Delay: 5 * time.Millisecond}}
 	forward := lab.Path{Spec: c.spec}
@@ -115,7 +115,7 @@ func (c queueCase) run(ctx context.Context, r *bench.Run) error {
 		v = c.check(c.spec, zero, packets)
 	}
 	if v.packets < 1000 || v.acted < 10 {
-		return fmt.Errorf("only %d packets are in the release log, and %d that the definition is about: that proves nothing", v.packets, v.acted)
+		return fmt.Errorf("only %d packets are in the release log, and the definition affected %d: that proves nothing", v.packets, v.acted)
 	}
 	sheet.Set(c.id(), float64(v.wrong))
 	sheet.Note(c.id(), "%v", v)

@@ -46,7 +46,7 @@ func rateCases(d *bench.Draw) (out []bench.Case) {
 		c.drawn = fmt.Sprintf("%v, %v round-trip time, %s", c.rate, c.rtt, family(c.ipv6))
 		cases = append(cases, c)
 	}
-	// Neighbours that load the machine little run side by side in a smoke run.
+	// Neighbours that load the machine little run in parallel in a smoke run.
 	slices.SortStableFunc(cases, func(a, b rateCase) int { return pick(a.slow(), 0, 1) - pick(b.slow(), 0, 1) })
 	for _, c := range cases {
 		batch := func(quick bool) string {
@@ -72,13 +72,13 @@ func (c rateCase) claim() bench.Claim {
 	if c.rate > unit.Gbit {
 		t = fastRateOff
 	}
-	return bench.NewClaim(c.id(), "one Reno connection's goodput, off what framing allows", t)
+	return bench.NewClaim(c.id(), "goodput of one Reno connection, deviation from the maximum of its framing", t)
 }
 
-// settle is how long slow start and its overshoot may take.
+// settle returns the maximum duration of slow start and its overshoot.
 func (c rateCase) settle() time.Duration { return time.Second + 20*c.rtt }
 
-// length holds enough segments that one more or less is no part of a percent.
+// length has so many segments that one more or less does not matter.
 func (c rateCase) length(quick bool) time.Duration {
 	if c.rate < 5*unit.Mbit {
 		return pick(quick, 8*time.Second, 30*time.Second)

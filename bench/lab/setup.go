@@ -27,9 +27,9 @@ func setupCases() (out []bench.Case) {
 		out = append(out, bench.Case{
 			Name: id,
 			Claims: []bench.Claim{
-				bench.NewClaim(id+"/up", "20 hosts and 30 links: until every address can be used", upSeconds),
-				bench.NewClaim(id+"/down", "and until all of it is gone, the namespaces too", downSeconds),
-				bench.NewClaim(id+"/left", "namespaces, files and devices of the host that are left", nothingLeft),
+				bench.NewClaim(id+"/up", "20 hosts and 30 links: time until every address can be used", upSeconds),
+				bench.NewClaim(id+"/down", "time until everything is removed, including the namespaces", downSeconds),
+				bench.NewClaim(id+"/left", "namespaces, files and devices of the host that remain", nothingLeft),
 			},
 			Run:   func(ctx context.Context, r *bench.Run) error { return runSetup(ctx, r, backend) },
 			Takes: takes(5*time.Second, 20*time.Second),
@@ -91,9 +91,8 @@ func runSetup(ctx context.Context, r *bench.Run, backend lab.Backend) error {
 	return nil
 }
 
-// remains counts what a lab that was taken down has left: namespaces and files of
-// its name, and devices that have escaped into the host's namespace, which were not
-// there before.
+// remains counts what a lab that was taken down has left: namespaces and files of its name, and new
+// devices in the host's namespace.
 func remains(name string, before []string) (n int, err error) {
 	for _, pattern := range []string{"/run/netns/hg-" + name + "-*", "/run/headgate/lab/" + name + "*", "/run/headgate/lab/." + name + "*"} {
 		found, err := filepath.Glob(pattern)
@@ -111,7 +110,7 @@ func remains(name string, before []string) (n int, err error) {
 	return n, err
 }
 
-// devices are the names of this namespace's.
+// devices returns the names of this namespace's devices.
 func devices() (names []string, err error) {
 	links, err := netlink.LinkList()
 	for _, l := range links {

@@ -2,7 +2,7 @@ package lab
 
 import "testing"
 
-// A device that was not there before is one that is left.
+// A new device counts as left.
 func TestRemains(t *testing.T) {
 	all, err := devices()
 	if err != nil || len(all) == 0 {

@@ -2,7 +2,7 @@ package lab
 
 import "headgate.dev/headgate/bench"
 
-// Targets, from the table of the issue that asked for the lab.
+// Targets of the lab.
 var (
 	rateOff      = bench.Target{Op: "<=", Value: 1, Unit: "%"}
 	fastRateOff  = bench.Target{Op: "<=", Value: 5, Unit: "%"}
@@ -20,7 +20,7 @@ var (
 	nothingLeft  = bench.Target{Op: "<=", Value: 0, Unit: "things"}
 )
 
-// rows are the table's rows, in its words.
+// rows are the rows of the table of targets.
 var rows = []bench.Row{
 	{ID: "rate", What: "0.5 Mbit/s to 1 Gbit/s: TCP goodput within 1 % of what framing allows; 5 and 10 Gbit/s at RTT <= 10 ms within 5 %. Here: how far one Reno connection is off 1448/1514 (IPv6: 1428/1514) of the link's rate, at its receiver."},
 	{ID: "delay", What: "Idle ping p50 within 0.2 ms of nominal, p99 within 1 ms, 1 to 600 ms RTT; under 200 Mbit/s of load p99 within 2 ms. Both ways are timed from the send to the kernel's receive timestamp; nothing is subtracted."},

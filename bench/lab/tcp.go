@@ -14,8 +14,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// tcpCase is Reno over 50 ms with random loss, several connections at the same
-// time, each in a lab of its own.
+// tcpCase is Reno over 50 ms with random loss, several connections in parallel, each in its own lab.
 type tcpCase struct {
 	name string
 	loss float64
@@ -23,7 +22,7 @@ type tcpCase struct {
 
 const (
 	tcpRTT = 50 * time.Millisecond
-	// leastTimeout is Linux's least retransmission timeout on top of the RTT (TCP_RTO_MIN).
+	// leastTimeout is Linux's minimum retransmission timeout on top of the RTT (TCP_RTO_MIN).
 	leastTimeout = 200 * time.Millisecond
 )
 
@@ -31,7 +30,7 @@ func tcpCases() (out []bench.Case) {
 	for _, c := range []tcpCase{{"0.1%", 1e-3}, {"1%", 1e-2}} {
 		out = append(out, bench.Case{
 			Name: c.id(), Run: c.run,
-			Claims:    []bench.Claim{bench.NewClaim(c.id(), "Reno's goodput, off the PFTK formula, median of the runs", formulaOff)},
+			Claims:    []bench.Claim{bench.NewClaim(c.id(), "Reno's goodput, deviation from the PFTK formula, median of the runs", formulaOff)},
 			Takes:     func(quick bool) time.Duration { return c.settle(quick) + c.length(quick) + 2*time.Second },
 			Alongside: func(bool) string { return "reno" },
 		})
@@ -62,22 +61,22 @@ func (c tcpCase) run(ctx context.Context, r *bench.Run) error {
 			return err
 		}
 	}
-	// The window of Linux's Reno grows by what is acknowledged, not by the number of
-	// acknowledgements (tcp_reno_cong_avoid): delayed ones do not slow it, b is 1.
+	// The window of Linux's Reno grows with the acknowledged data, not with the number of
+	// acknowledgements (tcp_reno_cong_avoid): delayed ones do not slow it down, so b is 1.
 	want := pftk(c.loss, tcpRTT, tcpRTT+leastTimeout, 1) * segment * 8
 	got := bench.Median(rates)
 	sheet := r.Sheet(bench.Ours)
 	sheet.Keep("goodput_bit_s", rates)
 	sheet.Keep("formula_bit_s", want)
 	sheet.Set(c.id(), 100*math.Abs(got/want-1))
-	sheet.Note(c.id(), "%s Mbit/s of goodput, the formula says %s; %d runs of %v", bench.Number(got/1e6), bench.Number(want/1e6), len(rates), c.length(r.Quick))
+	sheet.Note(c.id(), "%s Mbit/s of goodput, the formula predicts %s; %d runs of %v", bench.Number(got/1e6), bench.Number(want/1e6), len(rates), c.length(r.Quick))
 	return nil
 }
 
-// segment is a full one's payload.
+// segment is the payload of a full one.
 const segment = 1448
 
-// once gives one connection's goodput in bit/s.
+// once returns one connection's goodput in bit/s.
 func (c tcpCase) once(ctx context.Context, quick bool, seed uint64) (rate float64, err error) {
 	path := lab.Path{Spec: link.Spec{Rate: unit.Gbit, Delay: tcpRTT / 2, Loss: link.Loss{Probability: c.loss}, Queue: link.Amount{Time: 200 * time.Millisecond}}}
 	topology := pair(path, lab.Path{Spec: link.Spec{Delay: tcpRTT / 2}})

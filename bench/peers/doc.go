@@ -1,17 +1,16 @@
-// Package peers limits a device the way people do without Headgate, so that the
-// benches can measure both in the same run. Each peer takes the same plan as
-// Headgate's engines and does what it can with it:
+// Package peers limits a device by common means without Headgate, so that the benchmarks can measure
+// both in the same run. Each peer takes the same plan as Headgate's engines and implements what it can
+// of it:
 //
-//   - HTB by hand: a class per group, quanta by guarantee, u32 filters by port,
-//     FIFO leaves; as a careful administrator would write it with tc.
-//   - TBF: one bucket and one queue for all, as the CNI bandwidth plugin sets it up
-//     and as a hypervisor's plain limit behaves. It knows no groups.
-//   - Policer: a token bucket that drops what is beyond it, without a queue. It is
-//     a few lines of eBPF, because not every kernel has act_police; its drops look
-//     to the sender like losses, which is kinder than act_police at the sender's own
-//     egress (docs/decisions/0001).
+//   - HTB by hand: a class per group, quanta by guarantee, u32 filters by port, FIFO leaves, as an
+//     experienced administrator would configure it with tc.
+//   - TBF: one bucket and one queue for all, as the CNI bandwidth plugin configures it and as a
+//     hypervisor's plain limit behaves. It has no groups.
+//   - Policer: a token bucket that drops excess packets, without a queue. It is a few lines of eBPF,
+//     because not every kernel has act_police. The sender sees its drops as losses, which is less
+//     harmful than act_police at the sender's own egress (docs/decisions/0001).
 //
-// Traffic that enters is sent through an IFB, as all of them need it.
+// Incoming traffic is redirected through an IFB, which all of them need.
 //
-// The tc commands are run as they would be by hand, by the program tc.
+// The commands are run by the program tc.
 package peers

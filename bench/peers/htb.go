@@ -9,22 +9,21 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// HTB is an HTB tree as a careful administrator writes it by hand: the rate of a
-// class is its guarantee, the quantum in proportion to it in units of a frame.
-// Groups are known by one destination port each.
+// HTB is an HTB tree as an experienced administrator configures it by hand: the rate of a class is its
+// guarantee, with a quantum in proportion to it in units of a frame. Groups are matched by one
+// destination port each.
 type HTB struct {
-	// Leaf bounds each leaf's queue in bytes; 0 leaves the kernel's own default,
-	// which is counted in packets.
+	// Leaf is the limit of each leaf's queue in bytes; 0 is the kernel's default, which is in packets.
 	Leaf unit.Bytes
-	// Cut makes each leaf a TBF of the bound Leaf whose bucket holds one frame, and which
-	// therefore splits every super-packet.
+	// Cut makes each leaf a TBF with the limit Leaf and a bucket of one frame, which therefore
+	// segments every super-packet.
 	Cut bool
 }
 
 // frame is a full Ethernet frame.
 const frame = 1514
 
-// Apply makes the tree.
+// Apply creates the tree.
 func (h HTB) Apply(p shaper.Plan) error {
 	return each(p, func(dev string, in bool) error {
 		tree := p.Out
@@ -42,10 +41,10 @@ func (h HTB) Apply(p shaper.Plan) error {
 // Clear removes it.
 func (h HTB) Clear(dev string) error { return clear(dev) }
 
-// minor of a node's class; 1:1 is the limit.
+// minor returns the minor number of a node's class; 1:1 is the limit.
 func minor(node int) int { return 0x10 + node }
 
-// Commands are the tc commands for a tree, without the word tc.
+// Commands returns the tc commands for a tree, without the word tc.
 func (h HTB) Commands(dev string, t *group.Tree) ([]string, error) {
 	lines := []string{
 		fmt.Sprintf("qdisc add dev %s root handle 1: htb default %x", dev, minor(t.Default)),
@@ -63,7 +62,7 @@ func (h HTB) Commands(dev string, t *group.Tree) ([]string, error) {
 	return append(lines, filters...), err
 }
 
-// Classes are the commands that add or change the classes of the groups.
+// Classes returns the commands that add or change the classes of the groups.
 func (h HTB) Classes(verb, dev string, t *group.Tree) (lines []string) {
 	smallest := t.Limit
 	for _, n := range t.Nodes {
@@ -76,7 +75,7 @@ func (h HTB) Classes(verb, dev string, t *group.Tree) (lines []string) {
 		if n.Parent >= 0 {
 			parent = minor(n.Parent)
 		}
-		// The largest quantum that tc takes without a warning is 200,000.
+		// The largest quantum that tc accepts without a warning is 200,000.
 		quantum := min(frame*uint64(t.Weight(n))/uint64(smallest), 200_000)
 		lines = append(lines, fmt.Sprintf("class %s dev %s parent 1:%x classid 1:%x htb rate %dbit ceil %dbit quantum %d",
 			verb, dev, parent, minor(i), max(n.Guarantee, 8*unit.Kbit), n.Ceiling, quantum))
@@ -84,7 +83,7 @@ func (h HTB) Classes(verb, dev string, t *group.Tree) (lines []string) {
 	return lines
 }
 
-// filters sends packets to classes by destination port, IPv4 and IPv6.
+// filters assigns packets to classes by destination port, IPv4 and IPv6.
 func filters(dev string, t *group.Tree) (lines []string, err error) {
 	for _, r := range t.Rules {
 		s := r.Selector
@@ -106,7 +105,7 @@ func filters(dev string, t *group.Tree) (lines []string, err error) {
 	return lines, nil
 }
 
-// Change changes the classes to p's, as they were made by Apply.
+// Change changes the classes that Apply created to those of p.
 func (h HTB) Change(p shaper.Plan) error {
 	var lines []string
 	if p.Out != nil {

@@ -10,17 +10,16 @@ import (
 	"headgate.dev/headgate/shaper"
 )
 
-// Limiter limits a device of the calling thread's network namespace. Clear takes
-// all of it away again.
+// Limiter limits a device of the calling thread's network namespace. Clear removes everything of it.
 type Limiter interface {
 	Apply(p shaper.Plan) error
 	Clear(dev string) error
 }
 
-// ErrUnsupported is a plan that a peer has no means for.
-var ErrUnsupported = errors.New("cannot be done by this peer")
+// ErrUnsupported is a plan that a peer does not support.
+var ErrUnsupported = errors.New("not supported by this peer")
 
-// ifb is the device that a peer sends entering traffic through.
+// ifb is the device through which a peer redirects incoming traffic.
 const ifb = "peerifb"
 
 // tc runs lines of tc commands as one batch.
@@ -46,7 +45,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// redirect sends what enters dev through the IFB, and gives the IFB's name.
+// redirect redirects incoming packets of dev through the IFB, and returns the IFB's name.
 func redirect(dev string) (string, error) {
 	if err := errors.Join(ip("link", "add", ifb, "type", "ifb"), ip("link", "set", ifb, "up")); err != nil {
 		return "", err
@@ -57,9 +56,9 @@ func redirect(dev string) (string, error) {
 	)
 }
 
-// clear removes what a peer may have set up.
+// clear removes everything that a peer may have set up.
 func clear(dev string) error {
-	// Each fails if there is nothing to remove, which is as good.
+	// Each fails if there is nothing to remove.
 	_ = tc("qdisc del dev " + dev + " root")
 	_ = tc("qdisc del dev " + dev + " ingress")
 	_ = tc("qdisc del dev " + dev + " clsact")
@@ -67,8 +66,7 @@ func clear(dev string) error {
 	return nil
 }
 
-// each calls set with the device that carries a direction's queue, for each
-// direction of the plan.
+// each calls set with the device that has a direction's queue, for each direction of the plan.
 func each(p shaper.Plan, set func(dev string, in bool) error) error {
 	if p.Out != nil {
 		if err := set(p.Dev, false); err != nil {

@@ -24,7 +24,7 @@ func tree(t *testing.T) *group.Tree {
 	return &tree
 }
 
-// Every peer sets up what its name says, and takes all of it away again.
+// Every peer sets up what its name says, and removes everything.
 //
 //	client ── router ── server: the device "router" of the server is limited
 func TestApplyAndClear(t *testing.T) {
@@ -76,12 +76,12 @@ func TestApplyAndClear(t *testing.T) {
 			t.Errorf("%s: clear: %v", name, err)
 		}
 		if after := show(); after != before {
-			t.Errorf("%s leaves\n%s\nwhere there was\n%s", name, after, before)
+			t.Errorf("%s left\n%s\nwant\n%s", name, after, before)
 		}
 	}
 }
 
-// The kernel's policer is one filter in each direction, where the kernel has it.
+// The kernel's policer is one filter in each direction, if the kernel has it.
 func TestPolice(t *testing.T) {
 	l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: lab.UniqueName("peers")}))
 	if err != nil {
@@ -109,7 +109,7 @@ func TestPolice(t *testing.T) {
 	}
 	if lacks != nil {
 		if !strings.Contains(lacks.Error(), "action") {
-			t.Errorf("a kernel without a policer says only %q", lacks)
+			t.Errorf("a kernel without a policer returns only %q", lacks)
 		}
 	}
 }

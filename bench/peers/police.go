@@ -7,17 +7,16 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Police is the kernel's own policer, act_police, on the frames of a guest, which are
-// known by the last byte of their source address, as an administrator caps one by hand: in
-// each direction of the plan, without an IFB. It takes nothing else of the plan. Not every
-// kernel has it.
+// Police is the kernel's own policer, act_police, on the frames of a guest, which are matched by the
+// last byte of their source address, as an administrator would cap one by hand: in each direction of
+// the plan, without an IFB. It ignores the rest of the plan. Not every kernel has it.
 type Police struct {
 	Rate  unit.Rate
 	Burst unit.Bytes
 	SMAC  byte
 }
 
-// Apply sets it.
+// Apply attaches it.
 func (l Police) Apply(p shaper.Plan) error {
 	lines := []string{"qdisc add dev " + p.Dev + " clsact"}
 	add := func(hook string) {

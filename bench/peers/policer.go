@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Policer drops what is beyond a rate and a burst. Only for out.
+// Policer drops packets above a rate and a burst. Only for out.
 type Policer struct {
 	Burst unit.Bytes
 }
@@ -19,7 +19,7 @@ const policerPref = 1
 // Apply attaches it.
 func (l Policer) Apply(p shaper.Plan) error {
 	if p.In != nil || p.Out == nil {
-		return fmt.Errorf("policer: a limit on what enters: %w", ErrUnsupported)
+		return fmt.Errorf("policer: a limit on incoming traffic: %w", ErrUnsupported)
 	}
 	spec, err := loadPolicer()
 	if err != nil {
@@ -32,9 +32,9 @@ func (l Policer) Apply(p shaper.Plan) error {
 	}
 	var objects policerObjects
 	if err := spec.LoadAndAssign(&objects, nil); err != nil {
-		return fmt.Errorf("load the policer: %w", err)
+		return fmt.Errorf("cannot load the policer: %w", err)
 	}
-	defer objects.Close() // the filter keeps it
+	defer objects.Close() // the filter keeps the program
 	dev, err := net.InterfaceByName(p.Dev)
 	if err != nil {
 		return err

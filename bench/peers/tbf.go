@@ -9,13 +9,13 @@ import (
 
 // TBF is one token bucket and one queue for the whole device.
 type TBF struct {
-	// Burst is the bucket for a limit, Queue the bytes that may wait.
+	// Burst is the bucket size for a limit, Queue the queue limit in bytes.
 	Burst, Queue func(limit unit.Rate) unit.Bytes
 }
 
-// Plain is a limit as a hypervisor has it: the bucket holds 10 ms, or the 5,000
-// bytes that Xen credits at once at the seed's 100,000 bytes/s (50 ms); the queue
-// 50 ms, or 64 KiB, without which TCP could not work at the seed's rate.
+// Plain is a limit as a hypervisor has it. The bucket holds 10 ms, or the 5,000 bytes that Xen adds at
+// once at the paper's 100,000 bytes/s (50 ms). The queue holds 50 ms, or 64 KiB, without which TCP
+// would not work at the paper's rate.
 func Plain() TBF {
 	return TBF{
 		Burst: func(limit unit.Rate) unit.Bytes { return max(unit.Bytes(limit.BytesPerSecond()/100), 5000) },
@@ -23,11 +23,11 @@ func Plain() TBF {
 	}
 }
 
-// cniBurst is what the user of the CNI bandwidth plugin chooses: two super-packets.
+// cniBurst is the burst that the user of the CNI bandwidth plugin chooses: two super-packets.
 const cniBurst = 128 << 10
 
-// CNI is what the CNI bandwidth plugin makes (plugins/meta/bandwidth,
-// ifb_creator.go): the queue holds 25 ms at the rate and the burst.
+// CNI is the configuration of the CNI bandwidth plugin (plugins/meta/bandwidth, ifb_creator.go): the
+// queue holds 25 ms at the rate and the burst.
 func CNI() TBF {
 	return TBF{
 		Burst: func(unit.Rate) unit.Bytes { return cniBurst },

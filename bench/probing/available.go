@@ -19,19 +19,19 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// pathload is the peer: the method as the seed has it (5.3).
+// pathload is the peer: the method as the dissertation describes it (5.3).
 const pathload = "pathload"
 
-// allowedAvailable is max(8 %, 2 % of C), in bit/s.
+// allowedAvailable returns max(8 %, 2 % of C), in bit/s.
 func allowedAvailable(realised, capacity float64) float64 { return max(0.08*realised, 0.02*capacity) }
 
-// availableCell is paths of which a part of the errors is pooled.
+// availableCell is a set of paths whose errors are pooled.
 type availableCell struct {
 	name, what string
 	draw       func(d *bench.Draw) (sim.Path, float64)
 }
 
-// shaperOf is what the methods before would have found of a path's shaper.
+// shaperOf is what the earlier methods would have measured of a path's shaper.
 func shaperOf(p sim.Path) (rate, bucket float64) {
 	for _, h := range p.Hops {
 		if h.Bucket != nil {
@@ -41,8 +41,7 @@ func shaperOf(p sim.Path) (rate, bucket float64) {
 	return 0, 0
 }
 
-// loaded is a link of 1 Gbit/s of which cross traffic leaves some, with a wider link
-// on either side.
+// loaded is a link of 1 Gbit/s with cross traffic, with a faster link on either side.
 func loaded(d *bench.Draw, left float64) (sim.Path, float64) {
 	const c = 1e9
 	p := ends(d)
@@ -62,7 +61,7 @@ var availableCells = []availableCell{
 	{"load", "100 to 800 of 1,000 Mbit/s", func(d *bench.Draw) (sim.Path, float64) { return loaded(d, d.Uniform(100e6, 800e6)) }},
 	{"suspended", "the same, and (N0, T0) = 200 or 1000 packets, 1, 5 or 10 ms", func(d *bench.Draw) (sim.Path, float64) {
 		p, c := loaded(d, d.Uniform(100e6, 800e6))
-		// What is held back must get through in time, or the receiver is the limit.
+		// The receiver must take delayed packets in time, or it is the limit.
 		n, t := d.Int(0, 1), bench.OneOf(d, 1, 5, 10)
 		p.Hops[2].Suspension = &link.Suspension{Packets: []int{200, 1000}[n], Time: time.Duration(t) * time.Millisecond}
 		return p, c
@@ -80,10 +79,10 @@ func availableCases(d *bench.Draw) (out []bench.Case) {
 	for i, c := range availableCells {
 		id := "available/simulated/" + c.name
 		claims := []bench.Claim{
-			bench.NewClaim(id+"/p90", "p90 error in what is allowed: "+c.what, availableOff, pathload),
-			bench.NewClaim(id+"/bytes", "sent, at the most", spentBytes, pathload),
-			bench.NewClaim(id+"/seconds", "taken, at the most", availableTime, pathload),
-			bench.NewClaim(id+"/aborts", "runs without an answer", noAborts, pathload),
+			bench.NewClaim(id+"/p90", "p90 error, relative to the allowed error: "+c.what, availableOff, pathload),
+			bench.NewClaim(id+"/bytes", "maximum of sent bytes", spentBytes, pathload),
+			bench.NewClaim(id+"/seconds", "maximum duration", availableTime, pathload),
+			bench.NewClaim(id+"/aborts", "runs without an estimate", noAborts, pathload),
 		}
 		if i == 0 {
 			claims = append(claims, honestClaims("available")...)
@@ -119,7 +118,7 @@ func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id 
 		})
 		aborts := len(p) - len(p.answered())
 		sheet.Set(id+"/p90", quantile(off, 0.9))
-		sheet.Note(id+"/p90", "%d paths; 1 is max(8 %%, 2 %% of C); median %s, largest %s", len(p), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)))
+		sheet.Note(id+"/p90", "%d paths; an error of 1 is max(8 %%, 2 %% of C); median %s, largest %s", len(p), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)))
 		sheet.Set(id+"/aborts", float64(aborts))
 		if aborts > 0 {
 			sheet.Note(id+"/aborts", "%s", p.why())
@@ -137,7 +136,7 @@ func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id 
 	return nil
 }
 
-// method is one that measures the available bandwidth: what to send, and the answer.
+// method measures the available bandwidth: it determines what to send, and the estimate.
 type method func(p sim.Path, capacity float64) (next, func([]probe.Sample) probe.Estimate)
 
 func oursAvailable(p sim.Path, capacity float64) (next, func([]probe.Sample) probe.Estimate) {
@@ -151,8 +150,8 @@ func pathloads(_ sim.Path, capacity float64) (next, func([]probe.Sample) probe.E
 	return m.Next, func(s []probe.Sample) probe.Estimate { return m.Estimate(s).Available }
 }
 
-// measureAvailable gives the error in what is allowed, and judged relative to the
-// truth: what cross traffic really left while trains were under way.
+// measureAvailable returns the error relative to the allowed error, and judged relative to the truth:
+// what cross traffic really left while trains were in flight.
 func measureAvailable(p sim.Path, capacity float64, seed uint64, m method) (o, judged outcome) {
 	n := sim.New(p, seed)
 	step, estimate := m(p, capacity)
@@ -173,8 +172,8 @@ func measureAvailable(p sim.Path, capacity float64, seed uint64, m method) (o, j
 	return o, judged
 }
 
-// availableLabs are the lab's cells; the truth is the link's replay of the cross
-// traffic alone over the probe's window.
+// availableLabs are the lab's cells; the truth is the link's replay of only the cross traffic over the
+// probe's window.
 var availableLabs = []struct {
 	name string
 	load unit.Rate
@@ -193,9 +192,9 @@ func availableLab(d *bench.Draw) (out []bench.Case) {
 		out = append(out, bench.Case{
 			Name: id,
 			Claims: []bench.Claim{
-				bench.NewClaim(id+"/p90", "p90 error in what is allowed", availableOff),
-				bench.NewClaim(id+"/bytes", "sent in a direction for it, at the most", spentBytes),
-				bench.NewClaim(id+"/aborts", "runs without an answer", noAborts),
+				bench.NewClaim(id+"/p90", "p90 error, relative to the allowed error", availableOff),
+				bench.NewClaim(id+"/bytes", "maximum of sent bytes in a direction", spentBytes),
+				bench.NewClaim(id+"/aborts", "runs without an estimate", noAborts),
 			},
 			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 25*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
@@ -210,7 +209,7 @@ func availableLab(d *bench.Draw) (out []bench.Case) {
 	return out
 }
 
-// available holds answers against what others left in each one's window.
+// available compares estimates with what cross traffic left in each one's window.
 func (s *stage) available(ctx context.Context, r *bench.Run, id string, spec link.Spec, seed uint64) error {
 	stats, _ := s.WireStats(0)
 	others := map[probe.Direction]*others{}
@@ -233,7 +232,7 @@ func (s *stage) available(ctx context.Context, r *bench.Run, id string, spec lin
 		}
 		after, _ := s.WireStats(0)
 		for i, d := range probe.Directions {
-			// What a link reads late it carries as a burst that nobody sent.
+			// If a link reads packets late it carries them as a burst that was not sent.
 			if after[i].Late > before[i].Late {
 				late++
 				continue
@@ -254,17 +253,17 @@ func (s *stage) available(ctx context.Context, r *bench.Run, id string, spec lin
 	sheet := r.Sheet(bench.Ours)
 	sheet.Set(id+"/p90", quantile(off, 0.9))
 	if late > 0 {
-		sheet.Note(id+"/p90", "%d more runs are not counted: the emulator was late by more than %v", late, wire.DefaultLateBound)
+		sheet.Note(id+"/p90", "%d more runs do not count: the emulator was late by more than %v", late, wire.DefaultLateBound)
 	}
-	sheet.Note(id+"/p90", "%d runs; 1 is max(8 %%, 2 %% of C); median %s, largest %s, in the mean %s too high", len(off), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)), bench.Number(bias/float64(max(len(off)-aborts, 1))))
+	sheet.Note(id+"/p90", "%d runs; an error of 1 is max(8 %%, 2 %% of C); median %s, largest %s, mean bias %s", len(off), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)), bench.Number(bias/float64(max(len(off)-aborts, 1))))
 	sheet.Set(id+"/bytes", most/1e6)
-	sheet.Note(id+"/bytes", "with the capacity and the token rate before it")
+	sheet.Note(id+"/bytes", "including the capacity and the token rate that are measured before")
 	sheet.Set(id+"/aborts", float64(aborts))
 	return nil
 }
 
-// others is a link's cross traffic, computed once more: the seed says when each packet
-// comes, whatever else is sent.
+// others computes a link's cross traffic once more: the seed determines when each packet arrives,
+// whatever else is sent.
 type others struct {
 	spec link.Spec
 	link *link.Link
@@ -275,9 +274,10 @@ func newOthers(s link.Spec, seed uint64, begun int64) *others {
 	return &others{spec: s, link: link.New(s, seed, begun)}
 }
 
-// left is what they left of the link over [from, to) ns, in bit/s. Windows come in order.
+// left returns the bandwidth that they left of the link over [from, to) ns, in bit/s. Windows come in
+// order.
 func (o *others) left(from, to int64) float64 {
-	const settled = int64(time.Second) // their queue is what it would be by then
+	const settled = int64(time.Second) // their queue is in a steady state by then
 	for {
 		r, ok := o.link.Take(to + settled)
 		if !ok {
@@ -289,7 +289,7 @@ func (o *others) left(from, to int64) float64 {
 	return float64(link.Available(o.spec, o.log, from, to))
 }
 
-// readSamples are those of a log.
+// readSamples returns those of a log.
 func readSamples(file string) (map[probe.Direction][]probe.Sample, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -303,7 +303,7 @@ func readSamples(file string) (map[probe.Direction][]probe.Sample, error) {
 	return r.Samples, nil
 }
 
-// windowOf is from when to when samples of some purposes were sent, ns of CLOCK_MONOTONIC.
+// windowOf returns the time range of samples of some purposes, in ns of CLOCK_MONOTONIC.
 func windowOf(samples []probe.Sample, purpose string) (from, to int64) {
 	for i := range samples {
 		if s := &samples[i]; strings.HasPrefix(s.Purpose, purpose) && len(s.Sent) > 0 {

@@ -20,9 +20,9 @@ type narrow struct {
 	capacity float64
 }
 
-// drawNarrow draws the table's range for capacities: 100 Mbit/s to 10 Gbit/s, on two of
-// three of those up to 2 Gbit/s with a shaper of figure 2.17 (where C is 1 Gbit/s) before
-// or after the narrow link, cross traffic of 0 to 50 % of each hop.
+// drawNarrow draws from the range of the target for capacities: 100 Mbit/s to 10 Gbit/s, on two of
+// three of those up to 2 Gbit/s with a shaper of figure 2.17 (where C is 1 Gbit/s) before or after the
+// narrow link, cross traffic of 0 to 50 % of each hop.
 func drawNarrow(d *bench.Draw) narrow {
 	n := narrow{Path: ends(d), capacity: d.Log(100e6, 10e9)}
 	hops := d.Int(1, 4)
@@ -46,15 +46,15 @@ func drawNarrow(d *bench.Draw) narrow {
 
 const mostShaped = 2e9
 
-// seedCapacity is the seed's method, with its pairs as far apart as it says.
+// seedCapacity is the dissertation's method, with its intervals between pairs.
 var seedCapacity = capacity.NarrowLink{Length: 3}
 
 func capacityCase(d *bench.Draw) bench.Case {
 	const name = "capacity/simulated"
 	claims := append([]bench.Claim{
 		bench.NewClaim(name+"/p90", "p90 error of the capacity", capacityOff, narrowLinkCapacity),
-		bench.NewClaim(name+"/bytes", "sent, at the most", measuredOnly("MB"), narrowLinkCapacity),
-		bench.NewClaim(name+"/seconds", "taken, at the most", measuredOnly("s"), narrowLinkCapacity),
+		bench.NewClaim(name+"/bytes", "maximum of sent bytes", measuredOnly("MB"), narrowLinkCapacity),
+		bench.NewClaim(name+"/seconds", "maximum duration", measuredOnly("s"), narrowLinkCapacity),
 	}, honestClaims("capacity")...)
 	return bench.Case{
 		Name: name, Claims: claims,
@@ -68,7 +68,7 @@ func capacityCase(d *bench.Draw) bench.Case {
 				samples, bytes, seconds := simulate(p.Path, d.Seed()+uint64(i), capacity.Bursts{}.Next)
 				ours[i] = judge(capacity.Bursts{}.Estimate(samples).Capacity, p.capacity)
 				ours[i].bytes, ours[i].seconds = bytes, seconds
-				// Five binary steps of 20 s of cross traffic at 10 Gbit/s are minutes of work.
+				// Five binary steps of 20 s of cross traffic at 10 Gbit/s take minutes to compute.
 				if i < pick(r.Quick, 0, 60) && p.capacity <= 2e9 {
 					seeds[i] = seedCapacityOf(p, d.Seed()+uint64(i))
 				}
@@ -82,7 +82,7 @@ func capacityCase(d *bench.Draw) bench.Case {
 				done.setP90(seed, name+"/p90")
 				done.setSpent(seed, name+"/bytes", name+"/seconds")
 			}
-			distribution(r, "capacity", "capacity-simulated", "Capacities on drawn paths", map[string]pool{bench.Ours: ours, narrowLinkCapacity: measuredOf(seeds)})
+			distribution(r, "capacity", "capacity-simulated", "Capacities on random paths", map[string]pool{bench.Ours: ours, narrowLinkCapacity: measuredOf(seeds)})
 			return ctx.Err()
 		},
 	}
@@ -95,7 +95,7 @@ func seedCapacityOf(p narrow, seed uint64) outcome {
 	return o
 }
 
-// measuredOf are the outcomes of paths that were measured.
+// measuredOf returns the outcomes of measured paths.
 func measuredOf(p pool) (out pool) {
 	for _, o := range p {
 		if o.bytes > 0 {
@@ -131,8 +131,8 @@ func capacityLab() (out []bench.Case) {
 			Name: id,
 			Claims: []bench.Claim{
 				bench.NewClaim(id+"/p90", "p90 error of the capacity", capacityOff),
-				bench.NewClaim(id+"/bytes", "sent in a direction, at the most", measuredOnly("MB")),
-				bench.NewClaim(id+"/seconds", "taken for a direction, at the most", measuredOnly("s")),
+				bench.NewClaim(id+"/bytes", "maximum of sent bytes in a direction", measuredOnly("MB")),
+				bench.NewClaim(id+"/seconds", "maximum duration for a direction", measuredOnly("s")),
 			},
 			Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, id) },
@@ -167,7 +167,7 @@ func (c narrowLab) run(ctx context.Context, r *bench.Run, id string) error {
 	})
 }
 
-// each probes n times, and gives the answers of both directions.
+// each probes n times, and returns the results of both directions.
 func (s *stage) each(ctx context.Context, n int, args []string, take func(*path.Answer)) error {
 	for range n {
 		report, err := s.probe(ctx, args...)

@@ -15,11 +15,11 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// pathComp is the seed's method.
+// pathComp is the dissertation's method.
 const pathComp = "PathComp"
 
-// testbed is the network of 3.7.1: three links each, in bit/s, and a shared one of 10
-// Gbit/s; each own link has cross traffic, but for the senders' first.
+// testbed is the network of section 3.7.1: three links each, in bit/s, and a shared one of 10 Gbit/s;
+// each own link has cross traffic, except for the senders' first.
 func testbed(a, b [3]float64, crossA, crossB float64, d *bench.Draw) sim.Meeting {
 	own := func(rates [3]float64, cross float64) sim.Path {
 		p := ends(d)
@@ -44,12 +44,12 @@ func testbed(a, b [3]float64, crossA, crossB float64, d *bench.Draw) sim.Meeting
 type ratios struct {
 	id, what string
 	target   bench.Target
-	// mayAbstain: "cannot tell" is as good.
+	// mayAbstain: "cannot tell" is accepted as well.
 	mayAbstain bool
 	draw       func(d *bench.Draw) (sim.Meeting, float64)
 }
 
-// narrowA is the slower path of 3.7.1, and its narrow link.
+// narrowA is the slower path of section 3.7.1, and its narrow link.
 var narrowA = [3]float64{500e6, 200e6, 1e9}
 
 var ratioCells = []ratios{
@@ -67,10 +67,10 @@ var ratioCells = []ratios{
 	{"figure-3.24b", "a ratio of 2, 10 to 50 % on the fast path, 30 % on the slow", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
 		return testbed(narrowA, [3]float64{1e9, 400e6, 1e9}, 0.3, d.Uniform(0.1, 0.5), d), 2
 	}},
-	{"figure-3.24b-60%", "a ratio of 2, 60 % on the fast path; of those with an answer", ratioOffHard, true, func(d *bench.Draw) (sim.Meeting, float64) {
+	{"figure-3.24b-60%", "a ratio of 2, 60 % on the fast path; only those with an estimate", ratioOffHard, true, func(d *bench.Draw) (sim.Meeting, float64) {
 		return testbed(narrowA, [3]float64{1e9, 400e6, 1e9}, 0.3, 0.6, d), 2
 	}},
-	{"drawn-close-links", "as drawn, but others queue on a later link that is 1.2 to 2 times the narrow one", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
+	{"drawn-close-links", "as drawn, but cross traffic queues on a later link that is 1.2 to 2 times the narrow one", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
 		return drawnRatio(d, 1.2, 2)
 	}},
 	{"drawn", "ratios of 1 to 8, 10 to 60 % on either, last links 2 to 8 times as fast", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
@@ -78,8 +78,8 @@ var ratioCells = []ratios{
 	}},
 }
 
-// drawnRatio is two paths of the range that the issue names. In the seed's figures a path's
-// last link, with others on it as well, is 2.5 to 5 times as fast as the narrow one.
+// drawnRatio returns two paths from the range of the targets. In the dissertation's figures a path's
+// last link, with cross traffic as well, is 2.5 to 5 times as fast as the narrow one.
 func drawnRatio(d *bench.Draw, least, most float64) (sim.Meeting, float64) {
 	r, c := d.Log(1, 8), d.Log(50e6, 400e6)
 	own := func(c float64) [3]float64 { return [3]float64{c * d.Uniform(1.2, 4), c, c * d.Uniform(least, most)} }
@@ -91,7 +91,7 @@ func compareCases(d *bench.Draw) (out []bench.Case) {
 		id := "compare/simulated/" + c.id
 		claims := []bench.Claim{
 			bench.NewClaim(id+"/p90", "p90 error of the ratio: "+c.what, c.target, pathComp),
-			bench.NewClaim(id+"/bytes", "sent by each server, at the most", measuredOnly("MB"), pathComp),
+			bench.NewClaim(id+"/bytes", "maximum of sent bytes of each server", measuredOnly("MB"), pathComp),
 		}
 		last := i == len(ratioCells)-1
 		if last {
@@ -106,7 +106,7 @@ func compareCases(d *bench.Draw) (out []bench.Case) {
 	return append(out, equalCase(d))
 }
 
-// race lets a method send over a simulated meeting.
+// race runs a method over a simulated meeting.
 func race(m sim.Meeting, seed uint64, step func([]probe.JointSample) (probe.Joint, bool)) (samples []probe.JointSample, bytes float64) {
 	n := sim.NewJoint(m, seed)
 	for range rounds {
@@ -146,7 +146,7 @@ func (c ratios) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string,
 		if c.mayAbstain {
 			if judged = p.answered(); len(judged) == 0 {
 				sheet.Set(id+"/p90", 0)
-				sheet.Note(id+"/p90", "all of %d: cannot tell: %s", len(p), p.why())
+				sheet.Note(id+"/p90", "no estimate for any of %d: %s", len(p), p.why())
 			}
 		}
 		judged.setP90(sheet, id+"/p90")
@@ -161,13 +161,13 @@ func (c ratios) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string,
 	return nil
 }
 
-// equalCase: of equal paths neither may be said to be the faster.
+// equalCase: of equal paths neither may be reported as the faster one.
 func equalCase(d *bench.Draw) bench.Case {
 	const id = "compare/simulated/equal"
 	return bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
-			bench.NewClaim(id+"/bias", "mean ratio of equal paths, off 1", ratioOff, pathComp),
+			bench.NewClaim(id+"/bias", "mean ratio of equal paths, deviation from 1", ratioOff, pathComp),
 			bench.NewClaim(id+"/p90", "p90 error of the ratio of equal paths with 10 to 50 % of cross traffic", ratioOff, pathComp),
 		},
 		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 19*time.Second) },

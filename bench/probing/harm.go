@@ -10,8 +10,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// harmed are the paths on which a bystander sends a small packet every 2 ms, while
-// nobody else does and while "headgate probe path" runs.
+// harmed are the paths on which a bystander sends a small packet every 2 ms, first without other
+// traffic and then while "headgate probe path" runs.
 var harmed = []struct {
 	name string
 	link link.Spec
@@ -29,8 +29,8 @@ func harmCases() (out []bench.Case) {
 		out = append(out, bench.Case{
 			Name: id,
 			Claims: []bench.Claim{
-				bench.NewClaim(id+"/delay", "a bystander's round-trip time at p99, above that without", harmDelay, iperf3),
-				bench.NewClaim(id+"/loss", "a bystander's loss", harmLoss, iperf3),
+				bench.NewClaim(id+"/delay", "p99 of a bystander's round-trip time, minus that without a probe", harmDelay, iperf3),
+				bench.NewClaim(id+"/loss", "loss of a bystander", harmLoss, iperf3),
 			},
 			Takes: func(quick bool) time.Duration { return pick(quick, 9*time.Second, 50*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
@@ -41,7 +41,7 @@ func harmCases() (out []bench.Case) {
 	return out
 }
 
-// bystander is what a ping found while something ran.
+// bystander is the result of a ping while something ran.
 type bystander struct{ p99, loss float64 }
 
 func (s *stage) beside(ctx context.Context, do func() error) (b bystander, err error) {
@@ -76,7 +76,7 @@ func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
 	sheet := r.Sheet(bench.Ours)
 	sheet.SetAll(id+"/delay", delays)
 	sheet.SetAll(id+"/loss", losses)
-	sheet.Note(id+"/delay", "%s ms without", bench.Number(alone.p99))
+	sheet.Note(id+"/delay", "%s ms without a probe", bench.Number(alone.p99))
 	b, err := s.beside(ctx, func() error { return s.fill(ctx, pick(r.Quick, 1, 5)) })
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
 	return nil
 }
 
-// fill is one TCP connection of iperf3.
+// fill runs one TCP connection of iperf3.
 func (s *stage) fill(ctx context.Context, seconds int) error {
 	_, err := s.iperf(ctx, seconds)
 	return err

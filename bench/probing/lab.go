@@ -16,24 +16,24 @@ import (
 	"headgate.dev/headgate/probe/path"
 )
 
-// The two ends of every path in the lab, and a router when somebody else is on it:
+// The two ends of every path in the lab, and a router if there is other traffic:
 //
 //	client ══ emulated ══ server
 const (
 	client, server = "client", "server"
 )
 
-// stage is a lab with a server of probes.
+// stage is a lab with a probe server.
 type stage struct {
 	*lab.Lab
 	dir    string
 	serves *lab.Cmd
 }
 
-// addressOf is the server's.
+// addressOf returns the server's address.
 const addressOf = "10.0.0.2"
 
-// twoHosts is a lab of one link, the same both ways unless back is given.
+// twoHosts is a lab of one link, the same in both directions unless back is given.
 func twoHosts(forward link.Spec, back ...link.Spec) *lab.Topology {
 	if len(back) == 0 {
 		back = []link.Spec{forward}
@@ -48,7 +48,7 @@ func twoHosts(forward link.Spec, back ...link.Spec) *lab.Topology {
 	}
 }
 
-// withServer makes a lab, and serves in it, for the length of fn.
+// withServer creates a lab, and runs a server in it, for the duration of fn.
 func withServer(ctx context.Context, t *lab.Topology, fn func(*stage) error) (err error) {
 	l, err := lab.Up(ctx, t)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *stage) stop() {
 	s.serves.Wait()
 }
 
-// probe runs "headgate probe" as a user would, and reads its answer.
+// probe runs "headgate probe" as a user would, and parses its result.
 func (s *stage) probe(ctx context.Context, args ...string) (*path.Report, error) {
 	full := append([]string{"probe", args[0], addressOf, "--key-file", s.key(), "-o", "json"}, args[1:]...)
 	c, err := s.headgate(ctx, client, full...)
@@ -125,7 +125,7 @@ func (s *stage) probe(ctx context.Context, args ...string) (*path.Report, error)
 	return r, json.Unmarshal(out, r)
 }
 
-// usable tells of an emulator that was not on time.
+// usable returns an error if an emulator was late.
 func (s *stage) usable() error {
 	stats, ok := s.WireStats(0)
 	for _, w := range stats {
@@ -136,7 +136,7 @@ func (s *stage) usable() error {
 	return nil
 }
 
-// iperf is one TCP connection for some seconds: what arrived, in bytes of layer 2.
+// iperf runs one TCP connection for some seconds and returns the received data, in bytes of layer 2.
 func (s *stage) iperf(ctx context.Context, seconds int) (float64, error) {
 	serves := s.Node(server).Command(ctx, "iperf3", "-s", "-1")
 	if err := serves.Start(); err != nil {

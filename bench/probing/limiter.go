@@ -16,17 +16,17 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// limited is a path with one kind of limiter, and what it is; NaN is not its.
+// limited is a path with one kind of limiter, and its parameters; a parameter of another kind is NaN.
 type limited struct {
 	sim.Path
 	class           limiter.Class
-	interval, delta float64 // ns and bytes, of a Xen-like one
+	interval, delta float64 // ns and bytes, for a Xen-like limiter
 }
 
 var limiterClasses = []limiter.Class{limiter.TBF, limiter.Xen, limiter.Scheduling, limiter.Policer, limiter.CPU, limiter.None}
 
-// drawLimited draws a path of a class, which binds: it lets through at most three
-// quarters of what cross traffic leaves of each link.
+// drawLimited draws a path with a limiter of a class. The limiter is effective: it passes at most
+// three quarters of the available bandwidth of each link.
 func drawLimited(d *bench.Draw, class limiter.Class) limited {
 	for {
 		if l, ok := tryLimited(d, class); ok {
@@ -77,7 +77,7 @@ func tryLimited(d *bench.Draw, class limiter.Class) (limited, bool) {
 func limiterCases(d *bench.Draw) []bench.Case {
 	var claims []bench.Claim
 	for _, c := range limiterClasses {
-		claims = append(claims, bench.NewClaim("limiter/simulated/"+string(c)+"/recall", "paths of this class that are told so", recalled))
+		claims = append(claims, bench.NewClaim("limiter/simulated/"+string(c)+"/recall", "paths of this class that are recognised", recalled))
 	}
 	claims = append(claims,
 		bench.NewClaim("limiter/simulated/xen/T", "p90 error of T", parameterOff),
@@ -126,7 +126,7 @@ func runLimiters(ctx context.Context, r *bench.Run, d *bench.Draw) error {
 		}
 		sheet.Set(id, 100*float64(right)/float64(each))
 		if len(wrong) > 0 {
-			sheet.Note(id, "%d of %d; said instead: %s", right, each, strings.Join(wrong, ", "))
+			sheet.Note(id, "%d of %d; others reported: %s", right, each, strings.Join(wrong, ", "))
 		}
 	}
 	intervals.setP90(sheet, "limiter/simulated/xen/T")
@@ -135,8 +135,8 @@ func runLimiters(ctx context.Context, r *bench.Run, d *bench.Draw) error {
 	return nil
 }
 
-// profile is an instance of tables 4.2 to 4.4, with the bucket that a probe can empty
-// within its budget; those of 2014 held some GB.
+// profile is an instance of tables 4.2 to 4.4, with a bucket that a probe can empty within its budget;
+// those of 2014 held some GB.
 type profile struct {
 	name            string
 	path            sim.Path
@@ -166,12 +166,12 @@ func profiles() []profile {
 	}
 }
 
-// profileCase tells the tables' instances from each other.
+// profileCase distinguishes the instances of the tables.
 func profileCase(d *bench.Draw) bench.Case {
 	var claims []bench.Claim
 	for _, p := range profiles() {
 		id := "limiter/profile/" + p.name
-		claims = append(claims, bench.NewClaim(id+"/recall", "runs in which the kind is right", recalled))
+		claims = append(claims, bench.NewClaim(id+"/recall", "runs with the correct limiter type", recalled))
 		if p.interval > 0 {
 			claims = append(claims, bench.NewClaim(id+"/T", "p90 error of T = 15 ms", parameterOff), bench.NewClaim(id+"/delta", "p90 error of delta", parameterOff))
 		}
@@ -202,7 +202,7 @@ func (p profile) run(sheet *bench.Sheet, seed uint64, times int) {
 		} else {
 			sheet.Note(id+"/recall", "%s%s", s.Class, s.Cannot)
 		}
-		none := probe.NoEstimate("another kind was told")
+		none := probe.NoEstimate("another limiter type was reported")
 		rate, interval, delta := none, none, none
 		if s.Bucket != nil {
 			rate = s.Bucket.Rate
@@ -239,7 +239,7 @@ var limiterLabs = []struct {
 func limiterLab() (out []bench.Case) {
 	for _, c := range limiterLabs {
 		id := "limiter/lab/" + c.name
-		claims := []bench.Claim{bench.NewClaim(id+"/recall", "runs in which the kind is right", recalled)}
+		claims := []bench.Claim{bench.NewClaim(id+"/recall", "runs with the correct limiter type", recalled)}
 		if c.link.Xen != nil {
 			claims = append(claims, bench.NewClaim(id+"/T", "p90 error of T", parameterOff), bench.NewClaim(id+"/delta", "p90 error of delta", parameterOff))
 		}

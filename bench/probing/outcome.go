@@ -9,20 +9,20 @@ import (
 	"headgate.dev/headgate/probe"
 )
 
-// outcome is what a method said of one path.
+// outcome is the result of a method on one path.
 type outcome struct {
-	// off is the relative error, NaN if there is no answer.
+	// off is the relative error, NaN without an estimate.
 	off float64
-	// covered: the interval holds the truth; width is that of the interval, relative.
+	// covered: the interval includes the truth; width is that of the interval, relative to the truth.
 	covered bool
 	width   float64
-	// why there is no answer.
+	// why is the reason for no estimate.
 	why     string
 	bytes   float64
 	seconds float64
 }
 
-// judge holds an estimate against the truth.
+// judge compares an estimate with the truth.
 func judge(e probe.Estimate, truth float64) outcome {
 	if !e.Known() {
 		return outcome{off: math.NaN(), why: e.Reason}
@@ -32,7 +32,7 @@ func judge(e probe.Estimate, truth float64) outcome {
 	}
 }
 
-// told is what a method of the seed says.
+// told converts a result of a method of the dissertation.
 func told(value float64, err error) probe.Estimate {
 	if err != nil {
 		return probe.NoEstimate(err.Error())
@@ -43,7 +43,7 @@ func told(value float64, err error) probe.Estimate {
 // pool is the outcomes of many paths, or runs.
 type pool []outcome
 
-// answered are those with an answer.
+// answered returns those with an estimate.
 func (p pool) answered() (out pool) {
 	for _, o := range p {
 		if !math.IsNaN(o.off) {
@@ -69,7 +69,7 @@ func (p pool) each(of func(outcome) float64) []float64 {
 	return out
 }
 
-// percents are the errors, in percent. A path without an answer counts as 100 % off.
+// percents returns the errors, in percent. A path without an estimate counts as 100 %.
 func (p pool) percents() []float64 {
 	return p.each(func(o outcome) float64 {
 		if math.IsNaN(o.off) {
@@ -79,8 +79,7 @@ func (p pool) percents() []float64 {
 	})
 }
 
-// p90 is the 90th percentile of the error, in percent, and its 90 % interval by
-// bootstrap.
+// p90 returns the 90th percentile of the error, in percent, and its 90 % interval by bootstrap.
 func (p pool) p90() (value, low, high float64) {
 	off := p.percents()
 	value = quantile(off, 0.9)
@@ -96,7 +95,7 @@ func (p pool) p90() (value, low, high float64) {
 	return value, quantile(again, 0.05), quantile(again, 0.95)
 }
 
-// setP90 writes a claim about the error.
+// setP90 sets a claim about the error.
 func (p pool) setP90(sheet *bench.Sheet, id string) {
 	if len(p) == 0 {
 		return
@@ -108,22 +107,22 @@ func (p pool) setP90(sheet *bench.Sheet, id string) {
 	p.noteSilent(sheet, id)
 }
 
-// noteSilent tells of those without an answer.
+// noteSilent adds a note on those without an estimate.
 func (p pool) noteSilent(sheet *bench.Sheet, id string) {
 	if n := len(p) - len(p.answered()); n > 0 {
-		sheet.Note(id, "%d without an answer count as 100 %% off: %s", n, p.why())
+		sheet.Note(id, "%d without an estimate count as an error of 100 %%: %s", n, p.why())
 	}
 }
 
-// setMedian writes a claim about the error in the middle of some runs of one path.
+// setMedian sets a claim about the median error of some runs on one path.
 func (p pool) setMedian(sheet *bench.Sheet, id string) {
 	off := p.percents()
 	sheet.Set(id, quantile(off, 0.5))
-	sheet.Note(id, "%d runs, the worst off by %s %%", len(off), bench.Number(quantile(off, 1)))
+	sheet.Note(id, "%d runs, largest error %s %%", len(off), bench.Number(quantile(off, 1)))
 	p.noteSilent(sheet, id)
 }
 
-// why lists the reasons for no answer.
+// why lists the reasons for no estimate.
 func (p pool) why() (out string) {
 	var seen []string
 	for _, o := range p {
@@ -138,26 +137,26 @@ func (p pool) why() (out string) {
 	return out
 }
 
-// setSpent writes what a method spent: the most of all.
+// setSpent sets the maximum of bytes and seconds of a method.
 func (p pool) setSpent(sheet *bench.Sheet, bytes, seconds string) {
 	sheet.Set(bytes, quantile(p.each(func(o outcome) float64 { return o.bytes / 1e6 }), 1))
-	sheet.Note(bytes, "the most of %d; median %s MB", len(p), bench.Number(quantile(p.each(func(o outcome) float64 { return o.bytes / 1e6 }), 0.5)))
+	sheet.Note(bytes, "maximum of %d; median %s MB", len(p), bench.Number(quantile(p.each(func(o outcome) float64 { return o.bytes / 1e6 }), 0.5)))
 	sheet.Set(seconds, quantile(p.each(func(o outcome) float64 { return o.seconds }), 1))
-	sheet.Note(seconds, "the most of %d; median %s s", len(p), bench.Number(quantile(p.each(func(o outcome) float64 { return o.seconds }), 0.5)))
+	sheet.Note(seconds, "maximum of %d; median %s s", len(p), bench.Number(quantile(p.each(func(o outcome) float64 { return o.seconds }), 0.5)))
 }
 
 // honestClaims are those of the row "honest" for one estimator.
 func honestClaims(name string) []bench.Claim {
 	id := "honest/" + name
 	return []bench.Claim{
-		bench.NewClaim(id+"/covers-at-least", "intervals that hold the truth", coversLeast),
-		bench.NewClaim(id+"/covers-at-most", "intervals that hold the truth", coversMost),
+		bench.NewClaim(id+"/covers-at-least", "intervals that include the truth", coversLeast),
+		bench.NewClaim(id+"/covers-at-most", "intervals that include the truth", coversMost),
 		bench.NewClaim(id+"/width", "median width of the interval", widthMost),
-		bench.NewClaim(id+"/abstentions", "paths without an answer", abstentions),
+		bench.NewClaim(id+"/abstentions", "paths without an estimate", abstentions),
 	}
 }
 
-// setHonest writes them.
+// setHonest sets them.
 func (p pool) setHonest(sheet *bench.Sheet, name string) {
 	id := "honest/" + name
 	answered := p.answered()
@@ -176,7 +175,7 @@ func (p pool) setHonest(sheet *bench.Sheet, name string) {
 	v, _, _ := answered.p90()
 	width := 100 * quantile(answered.each(func(o outcome) float64 { return o.width }), 0.5)
 	sheet.Set(id+"/width", width/v)
-	sheet.Note(id+"/width", "%s %% beside a p90 error of %s %%, on %d paths", bench.Number(width), bench.Number(v), len(answered))
+	sheet.Note(id+"/width", "%s %%, with a p90 error of %s %%, on %d paths", bench.Number(width), bench.Number(v), len(answered))
 	sheet.Set(id+"/abstentions", 100*float64(len(p)-len(answered))/float64(len(p)))
 	if why := p.why(); why != "" {
 		sheet.Note(id+"/abstentions", "%s", why)

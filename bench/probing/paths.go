@@ -9,27 +9,26 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// endless queues lose nothing.
+// endless queues drop nothing.
 var endless = link.Amount{Time: 10 * time.Second}
 
 // shaped is a path of some hops with one shaper.
 type shaped struct {
 	sim.Path
-	// rate and bucket are the shaper's, capacity that of the narrow link, in bit/s and
-	// bytes; cross is the load on each hop, of what it carries.
+	// rate and bucket are those of the shaper, capacity that of the narrow link, in bit/s and bytes;
+	// cross is the load on each hop, relative to its capacity.
 	rate, bucket, capacity, cross float64
 }
 
-// ends draws what hosts do to stamps: 0.5 to 1 us of error, a clock that is up to 50
-// ppm off, and 0.2 to 0.6 us of work for each packet.
+// ends draws the errors of hosts: timestamps that are off by 0.5 to 1 us, a clock that is off by up to
+// 50 ppm, and 0.2 to 0.6 us of processing for each packet.
 func ends(d *bench.Draw) sim.Path {
 	return sim.Path{
 		Noise: time.Duration(d.Uniform(500, 1000)), Skew: d.Uniform(-5e-5, 5e-5), Work: time.Duration(d.Uniform(200, 350)),
 	}
 }
 
-// crossOf draws others' packets for a load: Poisson or Pareto, full frames or sizes
-// of all kinds.
+// crossOf draws cross traffic of a load: Poisson or Pareto, full frames or mixed sizes.
 func crossOf(d *bench.Draw, load float64) []link.Cross {
 	if load <= 0 {
 		return nil
@@ -40,8 +39,7 @@ func crossOf(d *bench.Draw, load float64) []link.Cross {
 	}}
 }
 
-// drawShaped draws a path with a shaper of rate and bucket before one of one to four
-// hops.
+// drawShaped draws a path with a shaper of rate and bucket before one of one to four hops.
 func drawShaped(d *bench.Draw, rate, bucket, cross float64) shaped {
 	s := shaped{Path: ends(d), rate: rate, bucket: bucket, cross: cross}
 	s.capacity = max(bench.OneOf(d, 1e9, 2.5e9, 10e9), rate*d.Uniform(1.15, 4))
@@ -63,7 +61,7 @@ func drawShaped(d *bench.Draw, rate, bucket, cross float64) shaped {
 	return s
 }
 
-// drawTokenRate is the table's range for token rates: R 50 to 2,000 Mbit/s, buckets of
+// drawTokenRate draws from the range of the target for token rates: R 50 to 2,000 Mbit/s, buckets of
 // 1.6 KB to 1 MB, cross traffic of 0 to 50 %, none on a quarter of the paths.
 func drawTokenRate(d *bench.Draw) shaped {
 	cross := 0.0

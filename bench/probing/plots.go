@@ -8,12 +8,12 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// distribution is a picture of errors: how many of the paths are off by no more than
-// x. A path without an answer is beyond the right end.
+// distribution is a plot of errors: the fraction of the paths with at most an error of x. A path
+// without an estimate is beyond the right end.
 func distribution(r *bench.Run, row, file, title string, who map[string]pool) {
 	p := plot.Plot{
 		File: file, Row: row, Title: title, X: "error (%)", Y: "paths (%)", LogX: true,
-		Caption: "Paths that are off by no more than that. Where a line ends below 100 % the others had no answer, or are off by more than 100 %.",
+		Caption: "Cumulative distribution of errors. Where a line ends below 100 % the other paths had no estimate, or an error above 100 %.",
 	}
 	for by := range who {
 		all := who[by]

@@ -1,5 +1,5 @@
-// Package probing is the bench "probe": estimators against paths whose truth is known,
-// simulated ones in hundreds and the lab's on real kernels.
+// Package probing is the bench "probe": estimators on paths with known properties, hundreds of
+// simulated ones and the lab's on real kernels.
 package probing
 
 import (
@@ -8,11 +8,11 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// Bench is every row of the table in the issue that asked for the probe.
+// Bench returns the bench with every row of targets.go.
 func Bench(d *bench.Draw) bench.Bench {
 	return bench.Bench{
 		Name:  "probe",
-		Title: "What a path gives, against what it is",
+		Title: "Estimates of paths, against their true values",
 		About: about,
 		Rows:  rows,
 		Seed:  d.Seed(),
@@ -22,8 +22,8 @@ func Bench(d *bench.Draw) bench.Bench {
 }
 
 const about = `Simulated paths are links of the lab's model in virtual time, drawn at random for each
-seed from the ranges that the claims name; estimators were tuned on others. In the lab
+seed from the ranges that the claims name; estimators were tuned on other paths. In the lab
 ` + "`headgate probe`" + ` runs between two namespaces over the emulator, whose links are the truth.
 
 An error is relative to the truth. p90 is over all paths, or runs; a path without an
-answer counts as 100 % off.`
+estimate counts as an error of 100 %.`

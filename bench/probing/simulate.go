@@ -9,14 +9,14 @@ import (
 	"headgate.dev/headgate/probe/sim"
 )
 
-// next is a method's: from the samples so far to the next train.
+// next returns a method's next train from the samples so far.
 type next = func([]probe.Sample) (probe.Train, bool)
 
-// rounds bounds a method that does not end.
+// rounds limits a method that does not end.
 const rounds = 1000
 
-// simulate lets a method send over a simulated path, and gives what came of it with
-// the bytes and the virtual seconds that it took.
+// simulate runs a method over a simulated path, and returns its result with the bytes and the virtual
+// seconds that it took.
 func simulate(p sim.Path, seed uint64, step next) (samples []probe.Sample, bytes, seconds float64) {
 	n := sim.New(p, seed)
 	for range rounds {
@@ -30,8 +30,8 @@ func simulate(p sim.Path, seed uint64, step next) (samples []probe.Sample, bytes
 	return samples, b, s
 }
 
-// spent are the bytes of samples, and the time from the first that was sent to the
-// last that arrived; a round trip comes after each train.
+// spent returns the bytes of samples, and the time from the first send to the last arrival; a round
+// trip follows each train.
 func spent(samples []probe.Sample) (bytes, seconds float64) {
 	for i := range samples {
 		s := &samples[i]
@@ -48,7 +48,7 @@ func spent(samples []probe.Sample) (bytes, seconds float64) {
 	return bytes, seconds
 }
 
-// roundTrip is what a simulated session waits for the answer to each train, in s.
+// roundTrip is how long a simulated session waits for the answer to each train, in s.
 const roundTrip = 0.01
 
 // onAll does n things on all processors.

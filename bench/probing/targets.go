@@ -2,7 +2,7 @@ package probing
 
 import "headgate.dev/headgate/bench"
 
-// Targets, from the table of the issue that asked for the probe.
+// Targets of the probe.
 var (
 	tokenRateOff  = bench.Target{Op: "<=", Value: 1, Unit: "%"}
 	spentBytes    = bench.Target{Op: "<=", Value: 5, Unit: "MB"}
@@ -30,7 +30,7 @@ var (
 	trend         = bench.Target{Op: "<=", Value: 0, Unit: "steps against it"}
 )
 
-// rows are the table's rows, in its words.
+// rows are the rows of the table of targets.
 var rows = []bench.Row{
 	{ID: "tokenrate", What: "R 50 to 2,000 Mbit/s (lab to 1,000), bucket 1.6 KB to 1 MB, cross 0 to 50 %: p90 <= 1 %; <= 5 MB, <= 1 s where the bucket drains within it. Bytes and seconds are those of the capacity that it needs as well."},
 	{ID: "bucket", What: "As above, and 100 MB: at cross 0 p90 error <= max(2 %, one packet, R x 2 us); under cross traffic a bound true in >= 95 %; else the joint bound."},

@@ -12,22 +12,21 @@ import (
 	"headgate.dev/headgate/probe/tokenrate"
 )
 
-// The seed's methods beside ours, on the same paths.
+// The dissertation's methods are compared on the same paths.
 const narrowTokenRate, narrowLinkCapacity = "NarrowTokenRate", "NarrowLinkCapacity"
 
-// pathsOf is how many paths a claim is measured on.
+// pathsOf returns the number of paths of a claim.
 func pathsOf(quick bool) int { return pick(quick, 60, 300) }
 
-// tokenRateCase measures token rates and buckets on drawn paths: the capacity first,
-// as a user would.
+// tokenRateCase measures token rates and buckets on random paths: first the capacity, as a user would.
 func tokenRateCase(d *bench.Draw) bench.Case {
 	const name = "tokenrate/simulated"
 	claims := []bench.Claim{
 		bench.NewClaim(name+"/p90", "p90 error of the token rate", tokenRateOff, narrowTokenRate),
-		bench.NewClaim(name+"/bytes", "sent, at the most", spentBytes, narrowTokenRate),
-		bench.NewClaim(name+"/seconds", "taken, at the most", spentSeconds, narrowTokenRate),
+		bench.NewClaim(name+"/bytes", "maximum of sent bytes", spentBytes, narrowTokenRate),
+		bench.NewClaim(name+"/seconds", "maximum duration", spentSeconds, narrowTokenRate),
 		bench.NewClaim("bucket/simulated/cross-0", "p90 error of the bucket", bucketOff),
-		bench.NewClaim("bucket/simulated/cross", "buckets no smaller than what is said to be their least", boundTrue),
+		bench.NewClaim("bucket/simulated/cross", "buckets that are not smaller than their reported lower bound", boundTrue),
 	}
 	claims = append(claims, honestClaims("tokenrate")...)
 	return bench.Case{
@@ -48,7 +47,7 @@ func runTokenRate(ctx context.Context, r *bench.Run, d *bench.Draw, name string)
 		samples, bytes, seconds := simulate(p.Path, d.Seed()+uint64(i), m.Next)
 		a := m.Estimate(samples)
 		if a.TokenRate == nil {
-			a.TokenRate = &tokenrate.Result{Rate: probe.NoEstimate("nothing was sent for it"), Bucket: probe.NoEstimate("nothing was sent for it")}
+			a.TokenRate = &tokenrate.Result{Rate: probe.NoEstimate("not measured"), Bucket: probe.NoEstimate("not measured")}
 		}
 		ours[i] = judge(a.TokenRate.Rate, p.rate)
 		ours[i].bytes, ours[i].seconds = bytes, seconds
@@ -66,12 +65,12 @@ func runTokenRate(ctx context.Context, r *bench.Run, d *bench.Draw, name string)
 	seeds.setP90(seed, name+"/p90")
 	seeds.setSpent(seed, name+"/bytes", name+"/seconds")
 	setBuckets(sheet, buckets)
-	distribution(r, "tokenrate", "tokenrate-simulated", "Token rates on drawn paths", map[string]pool{bench.Ours: ours, narrowTokenRate: seeds})
+	distribution(r, "tokenrate", "tokenrate-simulated", "Token rates on random paths", map[string]pool{bench.Ours: ours, narrowTokenRate: seeds})
 	return nil
 }
 
-// seedTokenRate is the seed's method, which is told the capacity: it would need 20 s
-// and 1 MB for each step of its own.
+// seedTokenRate is the dissertation's method, which gets the capacity: it would need 20 s and 1 MB for
+// each step of its own.
 func seedTokenRate(p shaped, seed uint64) outcome {
 	m := tokenrate.NarrowTokenRate{Capacity: p.capacity}
 	samples, bytes, seconds := simulate(p.Path, seed, m.Next)
@@ -80,19 +79,19 @@ func seedTokenRate(p shaped, seed uint64) outcome {
 	return o
 }
 
-// bucketSaid is what was said of a path's bucket.
+// bucketSaid is the estimate of a path's bucket.
 type bucketSaid struct {
 	said probe.Estimate
 	on   shaped
 }
 
-// allowedBucket is max(2 %, one packet, R x 2 us), in bytes.
+// allowedBucket returns max(2 %, one packet, R x 2 us), in bytes.
 func allowedBucket(rate, bucket float64) float64 {
 	return max(0.02*bucket, 1500+probe.Overhead, rate*2e-6/8)
 }
 
-// setBuckets writes the claims about buckets: the error where nobody else takes part
-// of it, in what is allowed, and how often a bound is true elsewhere.
+// setBuckets sets the claims about buckets: the error without cross traffic, relative to the allowed
+// error, and the fraction of correct bounds otherwise.
 func setBuckets(sheet *bench.Sheet, all []bucketSaid) {
 	var off []float64
 	bounds, held, none := 0, 0, 0
@@ -118,7 +117,7 @@ func setBuckets(sheet *bench.Sheet, all []bucketSaid) {
 	}
 	if len(off) > 0 {
 		sheet.Set("bucket/simulated/cross-0", quantile(off, 0.9))
-		sheet.Note("bucket/simulated/cross-0", "%d paths; 1 is max(2 %%, one packet, R x 2 us); largest %s", len(off), bench.Number(quantile(off, 1)))
+		sheet.Note("bucket/simulated/cross-0", "%d paths; an error of 1 is max(2 %%, one packet, R x 2 us); largest %s", len(off), bench.Number(quantile(off, 1)))
 	}
 	if bounds > 0 {
 		sheet.Set("bucket/simulated/cross", 100*float64(held)/float64(bounds))
@@ -126,11 +125,11 @@ func setBuckets(sheet *bench.Sheet, all []bucketSaid) {
 	}
 }
 
-// hugeBucketCase is a bucket that no budget of a probe empties.
+// hugeBucketCase is a bucket that a probe cannot empty within its budget.
 func hugeBucketCase(d *bench.Draw) bench.Case {
 	const name = "bucket/simulated/100MB"
 	return bench.Case{
-		Name: name, Claims: []bench.Claim{bench.NewClaim(name, "joint bounds that are true, and no rate said", boundTrue)},
+		Name: name, Claims: []bench.Claim{bench.NewClaim(name, "correct joint bounds, without a rate", boundTrue)},
 		Takes: func(bool) time.Duration { return 2 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			n := pick(r.Quick, 20, 100)
@@ -144,7 +143,7 @@ func hugeBucketCase(d *bench.Draw) bench.Case {
 				if t == nil || t.Rate.Known() || t.Joint == nil {
 					return
 				}
-				// One of the two is meant: R >= Rate, or bucket + R * t >= Bytes.
+				// The joint bound: R >= Rate, or bucket + R * t >= Bytes.
 				if p.rate >= 0.99*t.Joint.Rate || p.bucket+p.rate*t.Joint.Took/8 >= float64(t.Joint.Bytes) {
 					right[i] = 1
 				}
@@ -159,7 +158,7 @@ func hugeBucketCase(d *bench.Draw) bench.Case {
 	}
 }
 
-// pick is the value for a smoke run, or the other.
+// pick returns the first value for a smoke run, and the second otherwise.
 func pick[T any](quick bool, smoke, full T) T {
 	if quick {
 		return smoke

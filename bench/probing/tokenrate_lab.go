@@ -11,16 +11,16 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// iperf3 is the peer in the lab: what an expert would run.
+// iperf3 is the peer in the lab: the tool that an expert would use.
 const iperf3 = "iperf3"
 
-// shaper is a cell of the lab: a link with a token bucket, both ways.
+// shaper is a cell of the lab: a link with a token bucket, in both directions.
 type shaper struct {
 	name           string
 	capacity, rate unit.Rate
 	bucket         unit.Bytes
-	cross          float64 // of the token rate
-	quick          bool    // is in the smoke run
+	cross          float64 // relative to the token rate
+	quick          bool    // part of the smoke run
 }
 
 var shapers = []shaper{
@@ -51,8 +51,8 @@ func tokenRateLab() (out []bench.Case) {
 		id := c.id()
 		claims := []bench.Claim{
 			bench.NewClaim(id+"/p90", "p90 error of the token rate", tokenRateOff, iperf3, narrowTokenRate),
-			bench.NewClaim(id+"/bytes", "sent in a direction, at the most", spentBytes, iperf3, narrowTokenRate),
-			bench.NewClaim(id+"/seconds", "taken for a direction, at the most", spentSeconds, iperf3, narrowTokenRate),
+			bench.NewClaim(id+"/bytes", "maximum of sent bytes in a direction", spentBytes, iperf3, narrowTokenRate),
+			bench.NewClaim(id+"/seconds", "maximum duration for a direction", spentSeconds, iperf3, narrowTokenRate),
 			c.bucketClaim(),
 		}
 		out = append(out, bench.Case{
@@ -67,12 +67,12 @@ func (c shaper) bucketID() string { return "bucket/lab/" + c.name }
 
 func (c shaper) bucketClaim() bench.Claim {
 	if c.cross > 0 {
-		return bench.NewClaim(c.bucketID(), "buckets no smaller than what is said to be their least", boundTrue)
+		return bench.NewClaim(c.bucketID(), "buckets that are not smaller than their reported lower bound", boundTrue)
 	}
 	return bench.NewClaim(c.bucketID(), "p90 error of the bucket", bucketOff)
 }
 
-// runsOf is how often a cell is measured: each run has two directions.
+// runsOf returns how often a cell is measured: each run has two directions.
 func runsOf(quick bool) int { return pick(quick, 1, 10) }
 
 func (c shaper) run(ctx context.Context, r *bench.Run) error {
@@ -114,7 +114,7 @@ func (c shaper) run(ctx context.Context, r *bench.Run) error {
 	})
 }
 
-// setBucket writes the cell's claim about its bucket.
+// setBucket sets the cell's claim about its bucket.
 func (c shaper) setBucket(sheet *bench.Sheet, said []bucketSaid) {
 	allowed := allowedBucket(float64(c.rate), float64(c.bucket))
 	var off []float64
@@ -138,10 +138,10 @@ func (c shaper) setBucket(sheet *bench.Sheet, said []bucketSaid) {
 		return
 	}
 	sheet.Set(c.bucketID(), quantile(off, 0.9))
-	sheet.Note(c.bucketID(), "%d runs; 1 is max(2 %%, one packet, R x 2 us) = %.0f bytes", len(off), allowed)
+	sheet.Note(c.bucketID(), "%d runs; an error of 1 is max(2 %%, one packet, R x 2 us) = %.0f bytes", len(off), allowed)
 }
 
-// iperf writes the peer's figures.
+// iperf sets the peer's values.
 func (c shaper) iperf(ctx context.Context, r *bench.Run, s *stage) error {
 	seconds := pick(r.Quick, 1, 10)
 	sent, err := s.iperf(ctx, seconds)

@@ -31,12 +31,12 @@ const tuneRow = "tune/500Mbit-5MB"
 
 func tuneCase() bench.Case {
 	claims := []bench.Claim{
-		bench.NewClaim(tuneRow+"/loss", "segments that the provider dropped, of those without", tunedLoss),
-		bench.NewClaim(tuneRow+"/goodput", "goodput of all groups, of what R allows", tunedGoodput, "without"),
-		bench.NewClaim(tuneRow+"/limit", "error of the token rate that it was set by", measuredOnly("%")),
+		bench.NewClaim(tuneRow+"/loss", "segments that the provider dropped, relative to those without limits", tunedLoss),
+		bench.NewClaim(tuneRow+"/goodput", "total goodput of all groups, relative to the maximum at R", tunedGoodput, "without"),
+		bench.NewClaim(tuneRow+"/limit", "error of the token rate from which the limit was set", measuredOnly("%")),
 	}
 	for _, g := range tenantGroups {
-		claims = append(claims, bench.NewClaim(tuneRow+"/group-"+g.name, "goodput of its guarantee, which is a part of the limit that was set", guaranteed, "without"))
+		claims = append(claims, bench.NewClaim(tuneRow+"/group-"+g.name, "goodput, relative to the guarantee, which is a part of the limit", guaranteed, "without"))
 	}
 	return bench.Case{
 		Name: tuneRow, Claims: claims,
@@ -53,8 +53,7 @@ func runTune(ctx context.Context, r *bench.Run) error {
 	return withServer(ctx, twoHosts(s), func(on *stage) error { return on.tune(ctx, r) })
 }
 
-// tune measures the groups' traffic without limits of ours, then with those of
-// "headgate tune".
+// tune measures the groups' traffic without Headgate's limits, then with those of "headgate tune".
 func (s *stage) tune(ctx context.Context, r *bench.Run) error {
 	took := pick(r.Quick, 7*time.Second, 30*time.Second)
 	before, dropped, err := s.tenants(ctx, took)
@@ -72,7 +71,7 @@ func (s *stage) tune(ctx context.Context, r *bench.Run) error {
 	const framed = 1448.0 / 1514
 	sheet, without := r.Sheet(bench.Ours), r.Sheet("without")
 	if dropped == 0 {
-		return fmt.Errorf("the provider dropped nothing without limits either")
+		return fmt.Errorf("the provider also dropped nothing without limits")
 	}
 	sheet.Set(tuneRow+"/loss", 100*float64(left)/float64(dropped))
 	sheet.Note(tuneRow+"/loss", "%d of %d segments, each in %v", left, dropped, took)
@@ -93,8 +92,8 @@ func (s *stage) tune(ctx context.Context, r *bench.Run) error {
 	return nil
 }
 
-// tenants are two connections of each group for a while: their goodput in the second
-// half, when the bucket is empty, and what the provider dropped in all of it.
+// tenants runs two connections of each group for a while and returns their goodput in the second half,
+// when the bucket is empty, and the provider's drops in all of it.
 func (s *stage) tenants(ctx context.Context, took time.Duration) (rates map[string]float64, dropped uint64, err error) {
 	var flows []traffic.Flow
 	for i, g := range tenantGroups {
@@ -121,8 +120,7 @@ func (s *stage) tenants(ctx context.Context, took time.Duration) (rates map[stri
 	return rates, end[0].Drops() - start[0].Drops(), ctx.Err()
 }
 
-// applyTuned lets tune set the limits of the tenant's groups, and gives the one of
-// what goes out.
+// applyTuned makes tune set the limits of the tenant's groups, and returns the outgoing one.
 func (s *stage) applyTuned(ctx context.Context) (unit.Rate, error) {
 	device, err := s.Node(client).Device(server)
 	if err != nil {
@@ -163,7 +161,7 @@ func (s *stage) applyTuned(ctx context.Context) (unit.Rate, error) {
 	return limit, err
 }
 
-// tunedLimit is what tune set for what goes out.
+// tunedLimit returns the outgoing limit that tune has set.
 func tunedLimit(report string) (unit.Rate, error) {
 	var r struct {
 		Proposals map[string]struct {
@@ -175,7 +173,7 @@ func tunedLimit(report string) (unit.Rate, error) {
 		return 0, err
 	}
 	if p := r.Proposals["out"]; p.Limit == 0 {
-		return 0, fmt.Errorf("headgate tune proposes nothing: %s", p.Cannot)
+		return 0, fmt.Errorf("headgate tune proposes no limit: %s", p.Cannot)
 	}
 	return r.Proposals["out"].Limit, nil
 }

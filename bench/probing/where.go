@@ -18,30 +18,30 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// seedMTU is what the seed calls 1500 bytes: it counts no header of layer 2.
+// seedMTU is the dissertation's "1500 bytes": it does not count layer-2 headers.
 const seedMTU = 1500
 
-// paretoOf is the seed's cross traffic (2.5.1): shape 1.9, packets of 1500 bytes.
+// paretoOf is the dissertation's cross traffic (2.5.1): shape 1.9, packets of 1500 bytes.
 func paretoOf(load float64) []link.Cross {
 	return []link.Cross{{Load: unit.Rate(load), Model: link.Pareto, Sizes: []int{seedMTU}}}
 }
 
-// Constants of ns-2's Pareto generators, its defaults, and how long a run may last.
+// Default constants of ns-2's Pareto generators, and the maximum duration of a run.
 const (
 	burstMean = 500 * time.Millisecond
 	nsShape   = 1.9
 	nsLasts   = 5 * time.Second
 )
 
-// onOff is the cross traffic of figure 2.7: ns-2's Pareto generators send at one rate
-// while they are on. Neither their number nor that rate is in the paper: here it is one
-// a link, at its token rate. With packets whose spaces alone are drawn hardly a gap of
-// the token rate comes through three shapers more, and 1.4, 3.5 and 5.3 % did.
+// onOff is the cross traffic of figure 2.7: ns-2's Pareto generators send at one rate while they are
+// on. The dissertation has neither their number nor that rate: here it is one for each link, at its
+// token rate. If only the intervals of packets are random, hardly a gap of the token rate passes three
+// more shapers, whereas 1.4, 3.5 and 5.3 % did.
 func onOff(rng *rand.Rand, rate, part float64) (out []link.Cross) {
 	on := traffic.Distribution[time.Duration]{Kind: traffic.Pareto, Mean: burstMean, Shape: nsShape}
 	off := on
 	off.Mean = time.Duration(float64(burstMean) * (1 - part) / part)
-	// It has been going on for a while.
+	// It has been running for a while.
 	for at := -20 * burstMean; at < nsLasts; {
 		stop := at + on.Draw(rng)
 		if stop > 0 {
@@ -52,9 +52,8 @@ func onOff(rng *rand.Rand, rate, part float64) (out []link.Cross) {
 	return out
 }
 
-// figure27 is the network of figure 2.7: links of 1200, 1000, 400, 600 and 800 Mbit/s
-// with shapers of r1, 900, 300, 500 and 700, and cross traffic as a part of each token
-// rate.
+// figure27 is the network of figure 2.7: links of 1200, 1000, 400, 600 and 800 Mbit/s with shapers of
+// r1, 900, 300, 500 and 700, and cross traffic as a part of each token rate.
 func figure27(seed uint64, r1 float64, burst unit.Bytes, cross float64) (p sim.Path) {
 	rng := rand.New(rand.NewPCG(seed, 27))
 	tokens := []float64{r1, 900e6, 300e6, 500e6, 700e6}
@@ -66,9 +65,9 @@ func figure27(seed uint64, r1 float64, burst unit.Bytes, cross float64) (p sim.P
 	return p
 }
 
-// shareAt is the part, in %, of the dispersion rates of a sample's parts from one on
-// that lie in a bin of 10 Mbit/s around a rate. Around it, not from it on: half of what
-// comes at a rate is a ns too slow.
+// shareAt returns the fraction, in %, of the dispersion rates of a sample's parts from one on that are
+// in a bin of 10 Mbit/s around a rate. The rate is the middle of the bin, because half of the packets
+// at a rate are a ns too slow.
 func shareAt(s probe.Sample, from int, at float64) float64 {
 	in, all := 0, 0
 	for _, part := range s.Split()[from:] {
@@ -82,7 +81,7 @@ func shareAt(s probe.Sample, from int, at float64) float64 {
 	return 100 * float64(in) / float64(all)
 }
 
-// pairsOf are 1000 pairs at a rate, 0 back to back (2.5.1).
+// pairsOf returns 1000 pairs at a rate, 0 back to back (2.5.1).
 func pairsOf(size int, rate unit.Rate) (t probe.Train) {
 	for range 1000 {
 		t.Parts = append(t.Parts, probe.Part{Count: 2, Size: size - probe.Overhead, Rate: rate, Pause: 4 * time.Millisecond})
@@ -90,17 +89,17 @@ func pairsOf(size int, rate unit.Rate) (t probe.Train) {
 	return t
 }
 
-// shareOfPairs is that of pairs at a rate, in %.
+// shareOfPairs returns that of pairs at a rate, in %.
 func shareOfPairs(p sim.Path, size int, at float64, seed uint64) float64 {
 	return shareAt(sim.New(p, seed).Send(pairsOf(size, 0)), 0, at)
 }
 
-// drained is how long after the drain train the other follows: its arrival rate is
-// measured in between, and what waited for tokens has left.
+// drained is the time between the drain train and the next one: the arrival rate is measured in
+// between, and packets that waited for tokens have left.
 const drained = 200 * time.Millisecond
 
-// estimationTrain is the seed's for the token rate: a drain train of 1000 packets at
-// 350 Mbit/s before it (2.6).
+// estimationTrain is the dissertation's train for the token rate: with a drain train of 1000 packets
+// at 350 Mbit/s before it (2.6).
 func estimationTrain(size int, lambda float64) probe.Train {
 	return probe.Train{Parts: []probe.Part{
 		{Count: 1000, Size: seedMTU - probe.Overhead, Rate: 350 * unit.Mbit},
@@ -112,7 +111,7 @@ func shareOfTrain(p sim.Path, size int, lambda, at float64, seed uint64) float64
 	return shareAt(sim.New(p, seed).Send(estimationTrain(size, lambda)), 1, at)
 }
 
-// figure is a row of shares that the seed's figures order from the least to the most.
+// figure is a row of shares that the dissertation's figures order from the smallest to the largest.
 type figure struct {
 	name, what string
 	paper      []float64 // where the text has them
@@ -151,12 +150,12 @@ var figures = []figure{
 	}},
 }
 
-// whereCases are the seed's figures, measured again.
+// whereCases are the dissertation's figures, measured again.
 func whereCases(d *bench.Draw) []bench.Case {
 	claims := []bench.Claim{}
 	for _, f := range figures {
 		id := "where/figure-" + f.name
-		claims = append(claims, bench.NewClaim(id+"/trend", "shares against the figure's order: "+f.what, trend))
+		claims = append(claims, bench.NewClaim(id+"/trend", "shares that contradict the figure's order: "+f.what, trend))
 		for i, paper := range f.paper {
 			claims = append(claims, bench.NewClaim(fmt.Sprintf("%s/share-%d", id, i+1), "share, in the order of the trend", measuredOnly("%")).WithPaper(paper))
 		}
@@ -172,7 +171,7 @@ func whereCases(d *bench.Draw) []bench.Case {
 	}, locationCase(d)}
 }
 
-// run takes means over some seeds: a share of 1 % of 1000 pairs is 10 of them.
+// run computes means over some seeds: a share of 1 % of 1000 pairs is 10 of them.
 func (f figure) run(sheet *bench.Sheet, seed uint64, times int) {
 	var sums []float64
 	for i := range times {
@@ -198,8 +197,8 @@ func (f figure) run(sheet *bench.Sheet, seed uint64, times int) {
 	sheet.Note(id+"/trend", "%s", text)
 }
 
-// located is a path of figures 2.20 and 2.21: five links of 2, 1, 2, 1 and 2 Gbit/s
-// with a fifth of cross traffic, and shapers before some.
+// located is a path of figures 2.20 and 2.21: five links of 2, 1, 2, 1 and 2 Gbit/s with a fifth of
+// cross traffic, and shapers before some.
 func located(shapers map[int]link.Bucket) (p sim.Path) {
 	for i, c := range []unit.Rate{2, 1, 2, 1, 2} {
 		hop := link.Spec{Rate: c * unit.Gbit, Queue: endless, Cross: paretoOf(0.2 * float64(c*unit.Gbit))}
@@ -215,7 +214,7 @@ func located(shapers map[int]link.Bucket) (p sim.Path) {
 // capacityOf the paths of figures 2.20 and 2.21, in bit/s.
 const capacityOf = 1e9
 
-// location is a path whose shapers are somewhere; rate is the least of theirs.
+// location is a path with shapers at some places; rate is the lowest of theirs.
 type location struct {
 	id      string
 	shapers map[int]link.Bucket
@@ -238,8 +237,8 @@ func locationCase(d *bench.Draw) bench.Case {
 	var claims []bench.Claim
 	for _, p := range places {
 		claims = append(claims,
-			bench.NewClaim(p.id+"/capacity", "error of the capacity of 1 Gbit/s, at the median", estimateOff, narrowLinkCapacity),
-			bench.NewClaim(p.id+"/tokenrate", "error of the token rate, at the median", estimateOff, narrowTokenRate))
+			bench.NewClaim(p.id+"/capacity", "median error of the capacity of 1 Gbit/s", estimateOff, narrowLinkCapacity),
+			bench.NewClaim(p.id+"/tokenrate", "median error of the token rate", estimateOff, narrowTokenRate))
 	}
 	return bench.Case{
 		Name: "where/locations", Claims: claims,
@@ -252,7 +251,7 @@ func locationCase(d *bench.Draw) bench.Case {
 	}
 }
 
-// measure takes the middle of some runs, each with cross traffic of its own.
+// measure computes the median of some runs, each with different cross traffic.
 func (l location) measure(r *bench.Run, seed uint64, runs int) {
 	var ours, theirs [2]pool // capacity, token rate
 	for i := range runs {
@@ -260,12 +259,12 @@ func (l location) measure(r *bench.Run, seed uint64, runs int) {
 		m := path.Method{Parts: path.Parts{Capacity: true, TokenRate: true}}
 		samples, _, _ := simulate(p, seed, m.Next)
 		a := m.Estimate(samples)
-		rate := probe.NoEstimate("the capacity is not known")
+		rate := probe.NoEstimate("the capacity is unknown")
 		if a.TokenRate != nil {
 			rate = a.TokenRate.Rate
 		}
 		ours[0], ours[1] = append(ours[0], judge(*a.Capacity, capacityOf)), append(ours[1], judge(rate, l.rate))
-		// As in the seed's own test here, pairs follow each other every 2 ms.
+		// As in the dissertation's own test, pairs follow each other every 2 ms.
 		c := capacity.NarrowLink{Gap: 2 * time.Millisecond}
 		samples, _, _ = simulate(p, seed, c.Next)
 		got, err := c.Estimate(samples)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// asking is somebody who asks one controller, as an operator.
+// asking is a client of one controller, as an operator.
 type asking struct {
 	url, token string
 	client     *http.Client
@@ -23,7 +23,7 @@ func (p *place) ask(c *control) *asking {
 	return &asking{"https://" + net.JoinHostPort(c.address, apiPort), p.token, &http.Client{Timeout: 10 * time.Second, Transport: p.pinned(c.address)}}
 }
 
-// shared is one whose connections many use.
+// shared is a client whose connections are shared by many callers.
 func (p *place) shared(c *control) *asking {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,12 +36,12 @@ func (p *place) shared(c *control) *asking {
 	return p.shares[c.name]
 }
 
-// do asks.
+// do sends a request.
 func (a *asking) do(ctx context.Context, method, path string, body any) (status int, text []byte, err error) {
 	return a.once(ctx, method, path, body, "")
 }
 
-// once asks with an Idempotency-Key, if it is not "".
+// once sends a request with an Idempotency-Key, if it is not "".
 func (a *asking) once(ctx context.Context, method, path string, body any, key string) (status int, text []byte, err error) {
 	var from io.Reader
 	if body != nil {
@@ -72,7 +72,7 @@ func (a *asking) once(ctx context.Context, method, path string, body any, key st
 	return got.StatusCode, text, err
 }
 
-// must asks for what has to be done.
+// must sends a request that has to succeed.
 func (a *asking) must(ctx context.Context, method, path string, body any) ([]byte, error) {
 	status, text, err := a.do(ctx, method, path, body)
 	if err == nil && status >= 300 {
@@ -81,7 +81,7 @@ func (a *asking) must(ctx context.Context, method, path string, body any) ([]byt
 	return text, err
 }
 
-// times are how long requests took.
+// times are the durations of requests.
 type times struct {
 	mu   sync.Mutex
 	took []time.Duration
@@ -93,7 +93,7 @@ func (t *times) add(d time.Duration) {
 	t.took = append(t.took, d)
 }
 
-// at is the value that a part of them do not pass, in ms.
+// at returns the quantile of the times, in ms.
 func (t *times) at(part float64) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/lab"
 )
 
-// capture is tcpdump on a device: what left it, in bytes of layer 2 by destination port.
+// capture is tcpdump on a device: the outgoing packets, in bytes of layer 2 by destination port.
 type capture struct {
 	cmd  *lab.Cmd
 	said bytes.Buffer
@@ -28,10 +28,10 @@ type capture struct {
 	bytes map[uint16]uint64
 }
 
-// capturing begins.
+// capturing starts a capture.
 func capturing(ctx context.Context, node *lab.Node, dev string) (*capture, error) {
 	c := &capture{read: make(chan error, 1), bytes: map[uint16]uint64{}}
-	// -U hands each packet on at once, so that what is there at the end was seen.
+	// With -U tcpdump writes each packet at once, so that none is missing at the end.
 	c.cmd = node.Command(context.WithoutCancel(ctx), "tcpdump", "-n", "-i", dev, "-Q", "out", "-s", "96", "-B", "16384", "-U", "-w", "-", "tcp or udp")
 	c.cmd.Stderr = &c.said
 	out, err := c.cmd.StdoutPipe()
@@ -39,9 +39,9 @@ func capturing(ctx context.Context, node *lab.Node, dev string) (*capture, error
 		return nil, err
 	}
 	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("there is no tcpdump: install it: %w", err)
+		return nil, fmt.Errorf("cannot start tcpdump: install it: %w", err)
 	}
-	reader, err := pcapgo.NewReader(out) // its header comes once it listens
+	reader, err := pcapgo.NewReader(out) // tcpdump writes the header when it listens
 	if err != nil {
 		_ = c.cmd.Process.Kill()
 		return nil, errors.Join(fmt.Errorf("tcpdump on %s: %w", dev, err), c.cmd.Wait(), errors.New(c.said.String()))
@@ -73,10 +73,10 @@ func (c *capture) count(from *pcapgo.Reader) error {
 	}
 }
 
-// lostPackets is what tcpdump says at its end.
+// lostPackets is a line of tcpdump's final output.
 var lostPackets = regexp.MustCompile(`(\d+) packets? dropped by kernel`)
 
-// end ends it, and gives what it saw.
+// end stops the capture, and returns its result.
 func (c *capture) end() (map[uint16]uint64, error) {
 	_ = c.cmd.Process.Signal(syscall.SIGINT)
 	if err := errors.Join(<-c.read, c.cmd.Wait()); err != nil {
@@ -84,7 +84,7 @@ func (c *capture) end() (map[uint16]uint64, error) {
 	}
 	found := lostPackets.FindStringSubmatch(c.said.String())
 	if found == nil {
-		return nil, fmt.Errorf("tcpdump does not say what it lost: %s", c.said.String())
+		return nil, fmt.Errorf("cannot find the number of lost packets in tcpdump's output: %s", c.said.String())
 	}
 	if n, _ := strconv.Atoi(found[1]); n > 0 {
 		return nil, fmt.Errorf("tcpdump lost %d packets", n)

@@ -17,11 +17,11 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Ours: what else goes on while changes are timed.
+// Chosen by this project: the load while changes are timed.
 const (
-	// others are agents beside the one that enforces: 100 in all.
+	// others is the number of agents besides the enforcing one: 100 in all.
 	others = 99
-	// otherChanges a second are made on their hosts.
+	// otherChanges is the number of changes a second on their hosts.
 	otherChanges = 20
 )
 
@@ -30,9 +30,9 @@ func changeCases(d *bench.Draw) []bench.Case {
 	return []bench.Case{{
 		Name: "change",
 		Claims: []bench.Claim{
-			bench.NewClaim("change/p50", "request to the rate in the kernel, half of them", changeHalf),
+			bench.NewClaim("change/p50", "time from the request to the new rate in the kernel, median", changeHalf),
 			bench.NewClaim("change/p99", "99 of 100", changeMost),
-			bench.NewClaim("change/timed", "changes that were timed", measured),
+			bench.NewClaim("change/timed", "timed changes", measured),
 		},
 		Takes: func(quick bool) time.Duration { return 20*time.Second + time.Duration(timed(quick))*changeEvery },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
@@ -85,7 +85,7 @@ func timed(quick bool) int {
 	return 400
 }
 
-// load changes groups of others, again and again, until ctx ends.
+// load continuously changes groups of other hosts, until ctx ends.
 func (p *place) load(ctx context.Context, pick func() string) error {
 	a := p.ask(p.controllers[0])
 	defer a.client.CloseIdleConnections()
@@ -111,12 +111,12 @@ type enforcing struct {
 	node  *lab.Node
 	agent *lab.Cmd
 	said  *tail
-	dir   string // the agent's
-	dev   string // its interface
-	path  string // of it
+	dir   string // of the agent
+	dev   string // of its interface
+	path  string // of the interface in the API
 }
 
-// enforce starts it, with some groups and more that the caller wants.
+// enforce starts it, with some groups and additional ones of the caller.
 func (p *place) enforce(ctx context.Context, more ...map[string]any) (_ *enforcing, err error) {
 	e := &enforcing{place: p, node: p.lab.Node("host"), said: &tail{}}
 	if e.dev, err = e.node.Device("router"); err != nil {
@@ -141,7 +141,7 @@ func (p *place) enforce(ctx context.Context, more ...map[string]any) (_ *enforci
 	return e, e.start(ctx)
 }
 
-// start starts the agent, which leaves the machine's socket alone.
+// start starts the agent, without the machine's socket.
 func (e *enforcing) start(ctx context.Context) (err error) {
 	if e.agent, err = command(context.WithoutCancel(ctx), e.node, "agent", "--dir", e.dir, "--socket", "", "--log-level", "warn"); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (e *enforcing) close() error {
 	return nil
 }
 
-// changes times so many: the guarantee of web goes to and fro between two rates.
+// changes measures the times of changes: the guarantee of web alternates between two rates.
 func (e *enforcing) changes(ctx context.Context, n int) (*times, error) {
 	heard, err := listen(e.node)
 	if err != nil {
@@ -183,7 +183,7 @@ func (e *enforcing) changes(ctx context.Context, n int) (*times, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s", err, e.said)
 		}
-		if i > 0 { // the first has the agent's first plan before it
+		if i > 0 { // before the first is the agent's first plan
 			took.add(at.Sub(began))
 		}
 		time.Sleep(time.Until(began.Add(changeEvery)))
@@ -191,7 +191,7 @@ func (e *enforcing) changes(ctx context.Context, n int) (*times, error) {
 	return took, nil
 }
 
-// listening hears what the kernel says of traffic control in a namespace.
+// listening receives the kernel's notifications of traffic control in a namespace.
 type listening struct{ conn *netlink.Conn }
 
 func listen(node *lab.Node) (*listening, error) {
@@ -205,8 +205,8 @@ func listen(node *lab.Node) (*listening, error) {
 
 func (l *listening) close() { l.conn.Close() }
 
-// rate waits until a class has a rate, within 2 %, and gives the time at which that was heard. An
-// engine gives its classes a little less than what is promised in all, which is the link's.
+// rate waits until a class has a rate, within 2 %, and returns the time of the notification. An engine
+// gives its classes a little less than the total of the guarantees, which is the link's rate.
 func (l *listening) rate(want unit.Rate, until time.Time) (time.Time, error) {
 	if err := l.conn.SetReadDeadline(until); err != nil {
 		return time.Time{}, err

@@ -16,19 +16,19 @@ import (
 	"headgate.dev/headgate/internal/thread"
 )
 
-// clock is what a process and all that it starts take for the time of day: the machine's, and so
-// much more. No namespace has a time of day of its own (time_namespaces(7)), so the process asks us
-// for it: seccomp hands us its clock_gettime(CLOCK_REALTIME) (seccomp_unotify(2)), and a copy of
-// the program that does not find the vDSO's makes that call. CLOCK_MONOTONIC stays as it is, as
-// with a clock that somebody sets.
+// clock is the time of day of a process and its children: that of the machine, plus an offset. There
+// are no namespaces for the time of day (time_namespaces(7)). So the process's
+// clock_gettime(CLOCK_REALTIME) is passed to us by seccomp (seccomp_unotify(2)); a copy of the program
+// that does not find the vDSO's clock makes that system call. CLOCK_MONOTONIC does not change, as when
+// a clock is set.
 type clock struct{ ahead atomic.Int64 } // ns
 
 func (c *clock) set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
 
-// vdsoNames are those by which Go's runtime looks for the vDSO's clock (runtime/vdso_linux_*.go).
+// vdsoNames are the names by which Go's runtime finds the vDSO's clock (runtime/vdso_linux_*.go).
 var vdsoNames = []string{"__vdso_clock_gettime", "__kernel_clock_gettime"}
 
-// asksTheKernel writes a copy of this program that asks the kernel for the time.
+// asksTheKernel writes a copy of this program that reads the time by system calls.
 func asksTheKernel(file string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -53,7 +53,7 @@ func asksTheKernel(file string) error {
 
 // keeping calls start so that the process that it starts has this clock.
 func (c *clock) keeping(start func() error) error {
-	// A filter is a thread's, and cannot be taken away.
+	// A filter applies to a thread, and cannot be removed.
 	return thread.RunOnce(func() error {
 		listener, err := filterThread()
 		if err != nil {
@@ -64,7 +64,8 @@ func (c *clock) keeping(start func() error) error {
 	})
 }
 
-// filterThread has this thread, and all that it starts, ask for the time of day at what is given.
+// filterThread makes the time of day of this thread and its children come from the returned
+// descriptor.
 func filterThread() (listener int, err error) {
 	const number, argument = 0, 16 // in struct seccomp_data
 	program := []unix.SockFilter{
@@ -100,7 +101,7 @@ type reply struct {
 	flags uint32
 }
 
-// answer tells the time until nobody is left who may ask.
+// answer returns the time to the processes until all of them have exited.
 func (c *clock) answer(listener int) {
 	defer unix.Close(listener)
 	for {
@@ -113,7 +114,7 @@ func (c *clock) answer(listener int) {
 		}
 		var q question
 		if !ask(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)) {
-			continue // who asked is gone
+			continue // the process has exited
 		}
 		r := reply{id: q.id}
 		now := unix.NsecToTimespec(time.Now().UnixNano() + c.ahead.Load())
@@ -132,7 +133,7 @@ func ask(fd int, request uintptr, argument unsafe.Pointer) bool {
 	return errno == 0
 }
 
-// says checks that a controller's answers are dated so far ahead.
+// says checks that a controller's responses have dates with this offset.
 func (c *control) says(ahead time.Duration) error {
 	client := http.Client{Timeout: 5 * time.Second, Transport: c.place.pinned(c.address)}
 	defer client.CloseIdleConnections()

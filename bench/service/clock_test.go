@@ -10,8 +10,8 @@ import (
 	"headgate.dev/headgate/lab/labtest"
 )
 
-// A process has a time of day of its own, and another one later. The shell's date(1) asks by way of
-// the vDSO, so that it is a static program that makes the call which is asked here.
+// A process has its own time of day, which can change. The shell's date(1) uses the vDSO, so the test
+// uses a program that makes the system call.
 func TestClock(t *testing.T) {
 	labtest.NeedRoot(t)
 	python, err := exec.LookPath("python3")

@@ -12,19 +12,19 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// goesOn is how long an agent that is cut off is watched after it has mended what somebody broke.
+// goesOn is how long a disconnected agent is observed after it has repaired the shaping.
 const goesOn = 5 * time.Second
 
-// cutOffCases are one: an agent that no controller can be reached from, on whose host somebody deletes a
-// qdisc meanwhile. The controllers miss nothing else.
+// cutOffCases has one case: an agent that cannot reach any controller, on whose host another program
+// deletes a qdisc meanwhile. The controllers are otherwise unaffected.
 func cutOffCases() []bench.Case {
 	const id = "faults/cut-off"
 	return []bench.Case{{
 		Name: id,
 		Claims: []bench.Claim{
-			bench.NewClaim(id+"/enforced", "agents that, cut off from all controllers, did not go on enforcing or did not mend what was deleted", enforcers),
-			bench.NewClaim(id+"/mended", "until a qdisc that was deleted meanwhile is there again, with its classes", bench.Target{Op: bench.Measured, Unit: "s"}),
-			bench.NewClaim(id+"/service", "from its end until what was asked for meanwhile is in the kernel", service),
+			bench.NewClaim(id+"/enforced", "agents that, disconnected from all controllers, did not keep the shaping in force or did not restore a deleted qdisc", enforcers),
+			bench.NewClaim(id+"/mended", "time until a deleted qdisc is restored, with its classes", bench.Target{Op: bench.Measured, Unit: "s"}),
+			bench.NewClaim(id+"/service", "time from the end of the fault until a change requested during it is in the kernel", service),
 		},
 		Takes:     func(bool) time.Duration { return 40 * time.Second },
 		Alongside: smoke("last"),
@@ -47,7 +47,7 @@ func cutOffCases() []bench.Case {
 	}}
 }
 
-// goAlone cuts the agent off for a while, and measures what it does.
+// goAlone disconnects the agent for a while, and measures its behaviour.
 func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) error {
 	held, err := e.hold(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) 
 		return err
 	}
 	if _, err := heard.rate(rate, time.Now().Add(2*time.Second)); err == nil {
-		return errors.New("the agent was told of a change, and is not cut off")
+		return errors.New("the agent received a change: it is not disconnected")
 	}
 	deleted := time.Now()
 	if out, err := e.node.Command(ctx, "tc", "qdisc", "del", "dev", e.dev, "root").CombinedOutput(); err != nil {
@@ -98,7 +98,7 @@ func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) 
 		return err
 	}
 	if mended.IsZero() {
-		missed = append(missed, fmt.Sprintf("the qdisc that was deleted was not there again within %v", faultPatience))
+		missed = append(missed, fmt.Sprintf("the deleted qdisc was not restored within %v", faultPatience))
 	} else {
 		sheet.Set(id+"/mended", mended.Sub(deleted).Seconds())
 		later, err := held.missed(mended, ended)
@@ -111,8 +111,8 @@ func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) 
 	return nil
 }
 
-// isolate has the router drop ("add"), or not any more ("del"), what goes between the host and some
-// controllers: without a word (how is "blackhole"), or saying so ("unreachable").
+// isolate makes the router drop packets between the host and some controllers ("add"), or stop doing
+// so ("del"): silently (how is "blackhole"), or with an ICMP error ("unreachable").
 func (p *place) isolate(ctx context.Context, do, how string, from []*control) error {
 	host, err := p.lab.Node("host").Addr(false)
 	if err != nil {
@@ -128,23 +128,23 @@ func (p *place) isolate(ctx context.Context, do, how string, from []*control) er
 	return nil
 }
 
-// misses is how often the agent has said that its controller is gone.
+// misses returns how often the agent has logged that it is disconnected.
 func (e *enforcing) misses() int {
-	return strings.Count(e.said.String(), "the controller is not there")
+	return strings.Count(e.said.String(), "disconnected from controller")
 }
 
-// alone waits until the agent says so again, and no controller has it.
+// alone waits until the agent logs that again, and no controller has it.
 func (e *enforcing) alone(ctx context.Context, said int) error {
 	for until := time.Now().Add(faultPatience); e.misses() <= said; time.Sleep(50 * time.Millisecond) {
 		if ctx.Err() != nil || time.Now().After(until) {
-			return fmt.Errorf("the agent has not noticed that it is cut off: %s", e.said)
+			return fmt.Errorf("the agent has not noticed that it is disconnected: %s", e.said)
 		}
 	}
 	return e.place.left(ctx)
 }
 
-// mended waits until there are as many classes as at the beginning, and gives the time: zero if that
-// does not come to pass.
+// mended waits until there are as many classes as at the beginning, and returns the time, or zero if
+// that does not happen.
 func (h *holding) mended(ctx context.Context, since time.Time) (time.Time, error) {
 	for until := since.Add(faultPatience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		now, err := h.host.look()

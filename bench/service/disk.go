@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ours: making 2,000 hosts writes some 100 MB, and a virtual disk that others use, too, takes 100 to
-// 300 ms for a write now and then, where it is 0.5 ms else.
+// Chosen by this project: creating 2,000 hosts writes some 100 MB, and a virtual disk with other users
+// occasionally takes 100 to 300 ms for a write, instead of 0.5 ms.
 const (
 	promptly      = 20 * time.Millisecond
 	promptInARow  = 60
@@ -21,7 +21,7 @@ const (
 	betweenWrites = 50 * time.Millisecond
 )
 
-// calm waits until the disk of a folder writes promptly again, and says whether it does.
+// calm waits until writes to the disk of a folder are fast again, and reports whether they are.
 func calm(ctx context.Context, dir string) (prompt bool, err error) {
 	unix.Sync()
 	f, err := os.Create(filepath.Join(dir, "calm"))
@@ -51,13 +51,13 @@ func calm(ctx context.Context, dir string) (prompt bool, err error) {
 	return true, nil
 }
 
-// mount gives a controller a disk of its own, in memory, of so many bytes.
+// mount gives a controller its own disk of a size, in memory.
 func (c *control) mount(size int) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
 	if err := unix.Mount("headgate-bench", c.dir, "tmpfs", 0, fmt.Sprint("size=", size)); err != nil {
-		return fmt.Errorf("mount a disk on %s: %w", c.dir, err)
+		return fmt.Errorf("cannot mount a disk on %s: %w", c.dir, err)
 	}
 	c.mounted = true
 	return nil
@@ -71,7 +71,7 @@ func (c *control) unmount() error {
 	return unix.Unmount(c.dir, unix.MNT_DETACH)
 }
 
-// fill leaves nothing free on a controller's disk, until free is called.
+// fill uses all free space of a controller's disk, until free is called.
 func (c *control) fill() (free func() error, err error) {
 	f, err := os.Create(filepath.Join(c.dir, "full"))
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *control) fill() (free func() error, err error) {
 	defer f.Close()
 	_, err = io.Copy(f, zeros{})
 	if !errors.Is(err, unix.ENOSPC) {
-		return nil, errors.Join(errors.New("the disk cannot be filled"), err)
+		return nil, errors.Join(errors.New("cannot fill the disk"), err)
 	}
 	return func() error { return os.Remove(f.Name()) }, nil
 }

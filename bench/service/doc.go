@@ -1,33 +1,33 @@
-// Package service is the bench "service": a controller, or three, with agents, as processes and
-// streams in a network of namespaces. Controllers and the agents that enforce are this program's
-// own commands; where thousands of agents are needed they are the agent's real link to the
-// controllers (package agent/remote), which enforces nothing.
+// Package service is the bench "service": one or three controllers with agents, as processes and
+// streams in a network of namespaces. Controllers and the enforcing agents are this program's own
+// commands. Thousands of agents are the agent's real link to the controllers (package agent/remote),
+// which enforces nothing.
 //
-// Each file is one idea:
+// Each file has one part:
 //
-//	service.go   the rows, and what is set up
-//	place.go     a network with controllers and a host to ask from
-//	asking.go    requests, and how long they took
+//	service.go   the rows, and the setup
+//	place.go     a network with controllers and a host for clients
+//	asking.go    requests, and their durations
 //	fleet.go     thousands of agents' streams
 //	change.go    from a request to the kernel
 //	scale.go     2,000 streams
-//	watch.go     those who are told of changes
-//	oversold.go  a thousand who want the same
-//	history.go   what was asked, and what became of it
-//	ledger.go    what is right, for the checker of histories
-//	security.go  who may what, without TLS, and from where
-//	walk.go      requests of the walk, and what is right to answer
-//	schemathesis.go  what schemathesis draws, and reaches
-//	metric.go    what controllers say of themselves
-//	faults.go    what becomes of the leader
+//	watch.go     watchers of changes
+//	oversold.go  a thousand requests for the same bandwidth
+//	history.go   requests and their outcomes
+//	ledger.go    the specification for the checker of histories
+//	security.go  permissions, access without TLS, and network exposure
+//	walk.go      requests of the walk, and the expected responses
+//	schemathesis.go  requests that schemathesis generates, and their coverage
+//	metric.go    metrics of controllers
+//	faults.go    faults of the leader
 //	cutoff.go    an agent without any controller
-//	hold.go      whether groups are in force, seen from outside and in the kernel
-//	reign.go     who leads when
-//	clock.go     a process with a time of day of its own
-//	disk.go      disks: full ones, and those that write promptly
+//	hold.go      whether groups are in force, from outside and in the kernel
+//	reign.go     which controller is the leader at which time
+//	clock.go     a process with its own time of day
+//	disk.go      full disks, and disks with fast writes
 //	upgrade.go   an agent that is replaced under load
-//	proof.go     what is told of delivery, and what was captured
-//	unmet.go     which seconds are told
+//	proof.go     the usage record compared with a capture
+//	unmet.go     which seconds are recorded as unmet
 //	capture.go   tcpdump
 //	usage.go     processor time and memory
 package service

@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Of the issue.
+// Targets.
 var (
 	newLeader = bench.Target{Op: "<=", Value: 6, Unit: "s"}
 	service   = bench.Target{Op: "<=", Value: 10, Unit: "s"}
@@ -21,36 +21,36 @@ var (
 	leaders   = bench.Target{Op: "<=", Value: 0, Unit: "times"}
 )
 
-// Ours.
+// Chosen by this project.
 const (
-	// faultPatience is how long is waited for a leader, and for a change to come to the kernel.
+	// faultPatience is the time limit for a new leader, and for a change to reach the kernel.
 	faultPatience = 60 * time.Second
-	// faultLeast is how long a fault lasts at the least, to see what agents do meanwhile.
+	// faultLeast is the minimum duration of a fault, in which the agents are observed.
 	faultLeast = 8 * time.Second
-	// afterFault is how long leaders are counted once the fault is over.
+	// afterFault is how long leaders are counted after the fault.
 	afterFault = 5 * time.Second
-	// skew is how much the leader's clock is ahead, and another's behind: certificates that were
-	// made for this hour are not good yet, and tokens of minutes are over.
+	// skew is how much the leader's clock is ahead, and that of another controller behind: certificates that were
+	// issued in this hour are not yet valid, and tokens of minutes have expired.
 	skew = time.Hour
-	// smallDisk has room for what etcd keeps ready, and for the 256 MiB that are to be free.
+	// smallDisk has space for etcd's preallocated files, and for the required 256 MiB of free space.
 	smallDisk = 512 << 20
 )
 
-// fault is what becomes of the controller that leads, or of more.
+// fault is a fault of the leader, or of several controllers.
 type fault struct {
 	name string
 	setting
-	// stays: who leads may go on, and it is said how long nobody does.
+	// stays: the leader may continue, and the time without a leader is reported.
 	stays bool
-	// anew: the agent is killed and started meanwhile, so that it has to be let in.
+	// anew: the agent is killed and restarted during the fault, so that it has to connect again.
 	anew bool
-	// lasts is how long it does before anything is measured, which is from its end on then.
+	// lasts is the duration of a fault after which the measurement starts.
 	lasts time.Duration
-	// inject makes it, and gives what ends it.
+	// inject causes the fault, and returns the function that ends it.
 	inject func(ctx context.Context, c *control) (over func() error, err error)
 }
 
-// faults are those of the issue.
+// faults are those of the targets.
 var faults = []fault{
 	{name: "kill", inject: func(ctx context.Context, c *control) (func() error, error) {
 		return func() error { return c.start(ctx) }, c.stop(syscall.SIGKILL)
@@ -66,7 +66,7 @@ var faults = []fault{
 		return func() error { return send(syscall.SIGCONT) }, send(syscall.SIGSTOP)
 	}},
 	{name: "partition", inject: func(ctx context.Context, c *control) (func() error, error) {
-		// On the router's side, which has no route but that to the controller's link.
+		// On the router's side, which has only the route to the controller's link.
 		link := func(state string) error {
 			out, err := c.place.lab.Node("router").Command(ctx, "ip", "link", "set", "dev", c.name, state).CombinedOutput()
 			if err != nil {
@@ -104,17 +104,17 @@ var faults = []fault{
 	}},
 }
 
-// others are all controllers but one.
+// others returns all controllers but one.
 func (p *place) others(c *control) []*control {
 	return slices.DeleteFunc(slices.Clone(p.controllers), func(o *control) bool { return o == c })
 }
 
 func faultClaims(id string) []bench.Claim {
 	return []bench.Claim{
-		bench.NewClaim(id+"/leader", "until there is a new leader", newLeader),
-		bench.NewClaim(id+"/service", "until a change that is asked for is in the kernel", service),
-		bench.NewClaim(id+"/enforced", "agents that did not go on enforcing while it lasted", enforcers),
-		bench.NewClaim(id+"/leaders", "times at which two said that they lead", leaders),
+		bench.NewClaim(id+"/leader", "time until there is a new leader", newLeader),
+		bench.NewClaim(id+"/service", "time until a requested change is in the kernel", service),
+		bench.NewClaim(id+"/enforced", "agents that did not keep the shaping in force during the fault", enforcers),
+		bench.NewClaim(id+"/leaders", "times at which two controllers were the leader", leaders),
 	}
 }
 
@@ -125,7 +125,7 @@ func faultCases() (all []bench.Case) {
 			Name:   id,
 			Claims: faultClaims(id),
 			Takes:  func(bool) time.Duration { return 30 * time.Second },
-			// Each waits most of the time.
+			// Each is waiting most of the time.
 			Alongside: smoke("faults"),
 			Run: func(ctx context.Context, r *bench.Run) (err error) {
 				p, err := fault.build(ctx, 3)
@@ -148,8 +148,8 @@ func faultCases() (all []bench.Case) {
 	return all
 }
 
-// enforceAtLeader starts an agent that is with the controller that leads. An agent takes one by chance,
-// and another if that one cannot be reached: until it is there it can reach no other.
+// enforceAtLeader starts an agent that is connected to the leader. An agent chooses a controller at
+// random, and another if that one is unreachable: until it is connected it can reach only the leader.
 func (p *place) enforceAtLeader(ctx context.Context) (e *enforcing, leader *control, err error) {
 	if leader, err = p.leader(ctx); err != nil {
 		return nil, nil, err
@@ -170,16 +170,16 @@ func (p *place) enforceAtLeader(ctx context.Context) (e *enforcing, leader *cont
 	return e, leader, nil
 }
 
-// with tells whether the agent is with a controller, and that leads.
+// with returns an error unless the agent is connected to a controller that is the leader.
 func (e *enforcing) with(ctx context.Context, leader *control) error {
 	counts, _ := e.place.streams(ctx)
 	if leads := slices.Contains(leading(ctx, e.place.controllers), leader); !leads || counts[leader.name] != 1 {
-		return fmt.Errorf("before the fault %s leads: %v; agents are with %v", leader.name, leads, counts)
+		return fmt.Errorf("before the fault: leader %s: %v; connected agents %v", leader.name, leads, counts)
 	}
 	return nil
 }
 
-// suffer has the leader suffer a fault, and measures what comes of it.
+// suffer injects a fault into the leader, and measures the effects.
 func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, leader *control) error {
 	id := "faults/" + f.name
 	others := e.place.others(leader)
@@ -264,18 +264,18 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 	enough()
 	watched.all.Wait()
 	if !watched.led(began) {
-		return errors.New("there is no new leader")
+		return errors.New("no new leader")
 	}
 	sheet.Set(id+"/leader", watched.without(began).Seconds())
 	sheet.Set(id+"/leaders", float64(len(watched.twice)))
 	if n := len(watched.twice); n > 0 {
 		first, last := watched.twice[0], watched.twice[n-1]
-		sheet.Note(id+"/leaders", "%s, %.2f to %.2f s after it began; it was over after %.2f s", first.who, first.at.Sub(injected).Seconds(), last.at.Sub(injected).Seconds(), ended.Sub(injected).Seconds())
+		sheet.Note(id+"/leaders", "%s, %.2f to %.2f s after the start of the fault, which ended after %.2f s", first.who, first.at.Sub(injected).Seconds(), last.at.Sub(injected).Seconds(), ended.Sub(injected).Seconds())
 	}
 	return nil
 }
 
-// during asks for changes while nobody can make any, and says what came of them.
+// during requests changes while they are not possible, and describes the results.
 func (e *enforcing) during(ctx context.Context, a *asking, lasts time.Duration) string {
 	answers := map[string]int{}
 	n := 0
@@ -288,5 +288,5 @@ func (e *enforcing) during(ctx context.Context, a *asking, lasts time.Duration) 
 			answers[fmt.Sprint(status)]++
 		}
 	}
-	return fmt.Sprintf("of %d changes asked for meanwhile: %v", n, answers)
+	return fmt.Sprintf("results of %d changes requested during the fault: %v", n, answers)
 }

@@ -24,15 +24,15 @@ type fleet struct {
 	place *place
 	hosts []string
 	sent  atomic.Uint64
-	quiet atomic.Bool // nobody has anything to report
+	quiet atomic.Bool // agents have nothing to report
 	end   context.CancelFunc
 	all   sync.WaitGroup
 }
 
-// groupsEach of an agent's interface; so many hosts are made at one time.
+// groupsEach is the number of groups of an agent's interface; hosts are created in batches.
 const groupsEach, provisionAtOnce = 50, 16
 
-// interfaceOf is one of 50 groups on 1 Gbit/s.
+// interfaceOf returns an interface with 50 groups on 1 Gbit/s.
 func interfaceOf() map[string]any {
 	var groups []map[string]any
 	for i := range groupsEach {
@@ -43,7 +43,7 @@ func interfaceOf() map[string]any {
 	return map[string]any{"out": map[string]any{"limit": unit.Gbit.String(), "groups": groups}}
 }
 
-// provision makes so many hosts with an interface each, and has their agents join.
+// provision creates hosts with an interface each, and registers their agents.
 func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) (*fleet, error) {
 	f := &fleet{place: p}
 	a := p.ask(p.controllers[0])
@@ -63,7 +63,7 @@ func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) 
 			return err
 		}
 		if n := done.Add(1); n%500 == 0 {
-			say("%d hosts are made", n)
+			say("%d hosts created", n)
 		}
 		_, err := p.join(ctx, a, host)
 		return err
@@ -74,7 +74,7 @@ func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) 
 	return f, all.Wait()
 }
 
-// start connects all of them.
+// start connects all agents.
 func (f *fleet) start(ctx context.Context) error {
 	ctx, f.end = context.WithCancel(ctx)
 	for _, host := range f.hosts {
@@ -100,7 +100,7 @@ func (f *fleet) start(ctx context.Context) error {
 	return nil
 }
 
-// reports are what one agent tells, again and again: counters that grow.
+// reports returns the continuous reports of one agent: counters that increase.
 func (f *fleet) reports() func() *agents.Report {
 	var names []string
 	var n uint64
@@ -123,7 +123,7 @@ func (f *fleet) reports() func() *agents.Report {
 	}
 }
 
-// stop ends all streams.
+// stop closes all streams.
 func (f *fleet) stop() {
 	if f.end != nil {
 		f.end()
@@ -131,7 +131,7 @@ func (f *fleet) stop() {
 	}
 }
 
-// streams are how many agents each controller that runs says that it has.
+// streams returns the number of connected agents of each running controller, from its metrics.
 func (p *place) streams(ctx context.Context) (counts map[string]float64, sum int) {
 	counts = map[string]float64{}
 	for _, c := range p.controllers {
@@ -146,7 +146,7 @@ func (p *place) streams(ctx context.Context) (counts map[string]float64, sum int
 	return counts, sum
 }
 
-// connected waits until so many streams are with the controllers that run.
+// connected waits until this number of streams is connected to the running controllers.
 func (p *place) connected(ctx context.Context, n int, within time.Duration) (took time.Duration, err error) {
 	began := time.Now()
 	for {
@@ -158,7 +158,7 @@ func (p *place) connected(ctx context.Context, n int, within time.Duration) (too
 		case ctx.Err() != nil:
 			return took, ctx.Err()
 		case took > within:
-			return took, fmt.Errorf("after %v only %d of %d streams are there: %v", within, sum, n, slices.Sorted(maps.Values(counts)))
+			return took, fmt.Errorf("after %v only %d of %d streams are connected: %v", within, sum, n, slices.Sorted(maps.Values(counts)))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -173,7 +173,7 @@ func (p *place) left(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case time.Now().After(until):
-			return fmt.Errorf("after %v there are still agents: %v", faultPatience, counts)
+			return fmt.Errorf("after %v agents are still connected: %v", faultPatience, counts)
 		}
 	}
 }

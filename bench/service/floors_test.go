@@ -11,14 +11,14 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A run that did not do what its row says is none.
+// A run that did not produce the load of its row fails.
 func TestFloors(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want bool
 	}{
 		"all answered, and full":         {burst(1000, 0, capacity), true},
-		"nobody answered":                {burst(0, 0, 0), false},
+		"none answered":                  {burst(0, 0, 0), false},
 		"one too few answered":           {burst(leastAnswered-1, 0, capacity), false},
 		"not filled":                     {burst(1000, 0, capacity-unit.Mbit), false},
 		"not filled, by a wrong refusal": {burst(1000, 1, capacity-unit.Mbit), true},
@@ -31,7 +31,7 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// Each watcher has to be open, and told of something.
+// Each watcher must be open, and must have received a change.
 func TestWatchersServed(t *testing.T) {
 	w := &watching{each: make([]watcher, 3)}
 	for i := range w.each {
@@ -43,21 +43,21 @@ func TestWatchersServed(t *testing.T) {
 	}
 	w.each[1].changes.Store(0)
 	if err := w.served(); err == nil {
-		t.Error("one who was told of nothing is not missed")
+		t.Error("a watcher without a change is accepted")
 	}
 	w.each[1].changes.Store(1)
 	w.each[2].end(errors.New("gone"))
 	if err := w.served(); err == nil {
-		t.Error("a stream that has ended is not missed")
+		t.Error("an ended stream is accepted")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := w.open(ctx); err == nil {
-		t.Error("a stream that is not open is not missed")
+		t.Error("a stream that is not open is accepted")
 	}
 }
 
-// The seconds are to be the same, not as many.
+// The seconds must be equal, not only their number.
 func TestUnmetSeconds(t *testing.T) {
 	told := seconds{}
 	before := map[string]int64{"out/web": 1}
@@ -83,8 +83,8 @@ func TestUnmetSeconds(t *testing.T) {
 	}
 }
 
-// A second in which more leaves than the group may have is seen, and one with less, unless it was the
-// sender that stood still.
+// A second with a higher rate than that of the group is detected, and one with a lower rate, unless
+// the sender stalled.
 func TestNotHeld(t *testing.T) {
 	began := time.Now()
 	looks := []heldLook{{at: began}}

@@ -15,11 +15,11 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// history is what was asked, and what became of it.
+// history is requests and their outcomes.
 type history struct {
 	place *place
 	began time.Time
-	first reading // what was promised before
+	first reading // allocations before
 
 	mu  sync.Mutex
 	ops []porcupine.Operation
@@ -27,15 +27,15 @@ type history struct {
 
 func (h *history) now() int64 { return int64(time.Since(h.began)) }
 
-// ask asks a controller once.
+// ask sends a request to a controller once.
 func (h *history) ask(ctx context.Context, client int, c *control, want asked) {
 	op := porcupine.Operation{ClientId: client, Input: want, Call: h.now()}
 	op.Output, op.Metadata = h.place.shared(c).want(ctx, want, "")
 	h.note(op)
 }
 
-// insist asks one controller after the other until one answers: with one Idempotency-Key, by which
-// all of it is one request.
+// insist sends a request to one controller after the other until one answers. All tries have one
+// Idempotency-Key, so that they are one request.
 func (h *history) insist(ctx context.Context, client int, want asked) {
 	op := porcupine.Operation{ClientId: client, Input: want, Call: h.now(), Output: unknown}
 	for try, until := 0, time.Now().Add(insisting); op.Output == unknown && op.Metadata == nil && time.Now().Before(until); try++ {
@@ -47,7 +47,7 @@ func (h *history) insist(ctx context.Context, client int, want asked) {
 	h.note(op)
 }
 
-// note writes down what became of a request.
+// note records the outcome of a request.
 func (h *history) note(op porcupine.Operation) {
 	if op.Return = h.now(); op.Output == unknown {
 		op.Return = math.MaxInt64
@@ -57,7 +57,7 @@ func (h *history) note(op porcupine.Operation) {
 	h.ops = append(h.ops, op)
 }
 
-// want asks for a guarantee; strange is an answer that it should not have.
+// want requests a guarantee; strange is an unexpected response.
 func (a *asking) want(ctx context.Context, want asked, key string) (became answer, strange any) {
 	body := map[string]any{"guarantee": want.guarantee.String(), "match": []map[string]any{{"dport": []string{fmt.Sprint(1000 + want.group)}}}}
 	status, text, err := a.once(ctx, http.MethodPut, fmt.Sprintf("%s/out/groups/g%d", eth0, want.group), body, key)
@@ -72,7 +72,7 @@ func (a *asking) want(ctx context.Context, want asked, key string) (became answe
 	return unknown, fmt.Sprintf("%d %s", status, text)
 }
 
-// killLeader kills the controller that leads after a while.
+// killLeader kills the leader after a while.
 func (h *history) killLeader(ctx context.Context, after time.Duration) <-chan error {
 	done := make(chan error, 1)
 	leader, err := h.place.leader(ctx)
@@ -87,7 +87,7 @@ func (h *history) killLeader(ctx context.Context, after time.Duration) <-chan er
 	return done
 }
 
-// look reads what is promised, as every controller that runs says it, which has to be the same.
+// look reads the allocations from every running controller; they must be the same.
 func (h *history) look(ctx context.Context) (reading, error) {
 	var told reading
 	for _, c := range h.place.controllers {
@@ -106,9 +106,9 @@ func (h *history) look(ctx context.Context) (reading, error) {
 	return told, nil
 }
 
-// settle uses that each of the thousand asked for a group of its own: of one that was not answered
-// what is there says whether it happened, and guarantees only grew, so that what fits at the end
-// has fitted all the time.
+// settle determines the outcome of unanswered requests. Each of the thousand requests was for its own
+// group, so that the final allocations show whether it was executed; and guarantees only grew, so that
+// what fits at the end has fitted all the time.
 func (h *history) settle(there reading) (happened, wrongly, gone, unsure int) {
 	var ops []porcupine.Operation
 	for _, op := range h.ops {
@@ -131,7 +131,7 @@ func (h *history) settle(there reading) (happened, wrongly, gone, unsure int) {
 		default:
 			unsure++
 			if !is {
-				continue // it never was
+				continue // it was never executed
 			}
 			op.Output, op.Return = granted, h.now()
 		}
@@ -141,7 +141,7 @@ func (h *history) settle(there reading) (happened, wrongly, gone, unsure int) {
 	return happened, wrongly, gone, unsure
 }
 
-// violations is 0 for a history that a ledger could have, and 1 for another.
+// violations returns 0 for a linearizable history, and 1 otherwise.
 func (h *history) violations(r *bench.Run, whose string) float64 {
 	m := model(capacity)
 	if h.first != nil {
@@ -162,7 +162,7 @@ func (h *history) violations(r *bench.Run, whose string) float64 {
 	return 1
 }
 
-// differs counts groups that are not as they were.
+// differs counts groups whose allocations have changed.
 func (h *history) differs(ctx context.Context, before reading) (n int, err error) {
 	for _, c := range h.place.controllers {
 		now, err := h.place.promised(ctx, c)

@@ -18,37 +18,37 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// What shows from outside that groups are in force: three times as much is sent in a group as it
-// may have, and arrives if nobody holds it back.
+// Proof from outside that groups are in force: the offered load of a group is three times its ceiling,
+// and would arrive without shaping.
 const (
 	heldPort  = 5003
 	heldRate  = unit.Mbit
 	heldWants = 3 * heldRate
 )
 
-// Ours.
+// Chosen by this project.
 const (
-	// heldOff is by what part of the rate a second may be off: a busy machine's are not all alike,
-	// and without enforcement it is off by twice the rate.
+	// heldOff is the relative error of a second: the seconds of a busy machine differ, and without
+	// shaping the rate is off by twice the ceiling.
 	heldOff = 0.25
-	// heldLead is before a fault: what is measured is in force then.
+	// heldLead is the time before a fault, until the group is in force.
 	heldLead = 3 * time.Second
-	// heldLeast are the seconds of a fault that have to be seen.
+	// heldLeast is the minimum number of observed seconds of a fault.
 	heldLeast = 3
-	// heldEvery is the time between two looks at the kernel, and heldPrompt is how long one may take:
-	// when it was is not known better.
+	// heldEvery is the interval between two observations of the kernel, and heldPrompt is the maximum
+	// duration of one, which is the uncertainty of its time.
 	heldEvery, heldPrompt = 200 * time.Millisecond, 100 * time.Millisecond
-	// heldStall is for how long in two seconds the sender may not have run, where little was sent.
+	// heldStall is for how long in two seconds the sender may stall before a low rate does not count.
 	heldStall = 100 * time.Millisecond
 )
 
-// heldGroup is the group.
+// heldGroup returns the group.
 func heldGroup() map[string]any {
 	return map[string]any{"name": "held", "guarantee": "500kbit", "ceiling": heldRate.String(), "match": []map[string]any{{"dport": []string{strconv.Itoa(heldPort)}}}}
 }
 
-// holding watches that a host's groups are in force, in the kernel's counts: what leaves the device,
-// and whether there are as many classes as at the beginning.
+// holding checks that a host's groups are in force, by the kernel's counters: the traffic that leaves
+// the device, and whether there are as many classes as at the beginning.
 type holding struct {
 	host    *enforcing
 	session *traffic.Session
@@ -61,14 +61,14 @@ type holding struct {
 	failed error
 }
 
-// heldLook is what the kernel had at a time.
+// heldLook is the state of the kernel at a time.
 type heldLook struct {
 	at      time.Time
 	classes int
 	sent    uint64 // bytes that have left the device
 }
 
-// hold begins to watch.
+// hold starts the check.
 func (e *enforcing) hold(ctx context.Context) (*holding, error) {
 	h := &holding{host: e, ended: make(chan struct{})}
 	now, err := e.look()
@@ -88,7 +88,7 @@ func (e *enforcing) hold(ctx context.Context) (*holding, error) {
 	return h, nil
 }
 
-// watch looks again and again until ctx ends.
+// watch observes the kernel until ctx ends.
 func (h *holding) watch(ctx context.Context) {
 	defer close(h.ended)
 	for ctx.Err() == nil {
@@ -105,7 +105,7 @@ func (h *holding) watch(ctx context.Context) {
 	}
 }
 
-// stop ends the watch; what was seen can be asked for then.
+// stop stops the check; its results can then be read.
 func (h *holding) stop() *traffic.Result {
 	h.session.Stop()
 	h.end()
@@ -113,8 +113,8 @@ func (h *holding) stop() *traffic.Result {
 	return h.session.Wait()
 }
 
-// missed are the times between two at which the groups were not in force. An error is that this was
-// not seen.
+// missed returns the times in a period at which the groups were not in force, or an error if that was
+// not observed.
 func (h *holding) missed(from, to time.Time) (missed []string, err error) {
 	result := h.stop()
 	if err := errors.Join(h.failed, flowError(result.Flow("held"))); err != nil {
@@ -141,7 +141,7 @@ func (h *holding) missed(from, to time.Time) (missed []string, err error) {
 		return stood
 	})
 	if seen < heldLeast {
-		return nil, fmt.Errorf("only %d seconds of the fault were seen", seen)
+		return nil, fmt.Errorf("only %d seconds of the fault were observed", seen)
 	}
 	return append(missed, wrong...), nil
 }
@@ -153,8 +153,8 @@ func flowError(f *traffic.FlowResult) error {
 	return nil
 }
 
-// notHeld are the seconds of looks in which another rate left than the group may have; seen is how
-// many there are. One with less, in which the sender stood still, or before which it did, is not.
+// notHeld returns the seconds with another rate than the group's; seen is their total number. Seconds
+// with a lower rate do not count if the sender stalled in or before them.
 func notHeld(looks []heldLook, stood func(from, to time.Time) time.Duration) (wrong []string, seen int) {
 	for len(looks) > 0 {
 		first, next := looks[0], 1
@@ -178,7 +178,7 @@ func notHeld(looks []heldLook, stood func(from, to time.Time) time.Duration) (wr
 	return wrong, seen
 }
 
-// setEnforced counts an agent that did not go on enforcing, and says when.
+// setEnforced counts an agent that did not keep the shaping in force, and adds a note of the times.
 func setEnforced(sheet *bench.Sheet, id string, missed []string) {
 	for _, m := range missed[:min(len(missed), 10)] {
 		sheet.Note(id+"/enforced", "%s", m)
@@ -186,7 +186,7 @@ func setEnforced(sheet *bench.Sheet, id string, missed []string) {
 	sheet.Set(id+"/enforced", float64(min(len(missed), 1)))
 }
 
-// look looks once.
+// look observes the kernel once.
 func (e *enforcing) look() (l heldLook, err error) {
 	err = e.node.Do(func() error {
 		dev, err := net.InterfaceByName(e.dev)
@@ -203,7 +203,7 @@ func (e *enforcing) look() (l heldLook, err error) {
 			return err
 		}
 		for _, o := range all {
-			if o.Kind == "htb" { // those of fq_codel are its flows
+			if o.Kind == "htb" { // classes of fq_codel are its flows
 				l.classes++
 			}
 		}
@@ -214,7 +214,7 @@ func (e *enforcing) look() (l heldLook, err error) {
 	return l, err
 }
 
-// sent is how many bytes have left a device of the thread's network namespace (proc_pid_net(5)).
+// sent returns how many bytes have left a device of the thread's network namespace (proc_pid_net(5)).
 func sent(dev string) (uint64, error) {
 	text, err := os.ReadFile("/proc/thread-self/net/dev")
 	if err != nil {

@@ -8,32 +8,32 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// asked is one request: a guarantee for a group, 0 to give it back.
+// asked is one request: a guarantee for a group, 0 to release it.
 type asked struct {
 	group     int
 	guarantee unit.Rate
 }
 
-// answer is what became of it.
+// answer is the outcome of a request.
 type answer int
 
 const (
 	granted answer = iota
 	refused
-	// unknown: nobody answered, and it may have happened or not, at any time from then on.
+	// unknown: there was no response, and the request may be executed at any later time, or never.
 	unknown
 )
 
-// reading is what somebody who looked was told: all that is promised.
+// reading is what a reader sees: all allocations.
 type reading map[int]unit.Rate
 
-// ledger is who has been promised what.
+// ledger has the allocations of all groups.
 type ledger struct {
 	promised map[int]unit.Rate
 	sum      unit.Rate
 }
 
-// give is the ledger after a request, and whether it fits.
+// give returns the ledger after a request, and whether the request fits.
 func (l ledger) give(a asked, capacity unit.Rate) (ledger, bool) {
 	sum := l.sum - l.promised[a.group] + a.guarantee
 	if sum > capacity {
@@ -46,8 +46,8 @@ func (l ledger) give(a asked, capacity unit.Rate) (ledger, bool) {
 	return ledger{promised, sum}, true
 }
 
-// model is what a service of one interface has to look like from outside: requests happen one
-// after the other, each between its call and its answer; what fits is granted, and nothing else.
+// model is the specification of one interface as seen from outside: requests are executed one after
+// the other, each between its call and its response; what fits is granted, and nothing else.
 func model(capacity unit.Rate) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return ledger{promised: map[int]unit.Rate{}} },
@@ -68,7 +68,8 @@ func model(capacity unit.Rate) porcupine.Model {
 		Equal: func(a, b any) bool { return maps.Equal(a.(ledger).promised, b.(ledger).promised) },
 		Hash: func(state any) (h uint64) {
 			for group, rate := range state.(ledger).promised {
-				// The order of a map is another each time: the sum of what each is by itself.
+				// The iteration order of a map varies: hash each element separately and add the
+				// hashes.
 				x := uint64(group+1)*0x9e3779b97f4a7c15 ^ uint64(rate)*0xff51afd7ed558ccd
 				h += x ^ x>>29
 			}

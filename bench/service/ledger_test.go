@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Histories that no ledger could have are found, and those that one could are not.
+// Non-linearizable histories are detected, and linearizable ones are accepted.
 func TestModel(t *testing.T) {
 	op := func(client int, a asked, call int64, out answer, back int64) porcupine.Operation {
 		return porcupine.Operation{ClientId: client, Input: a, Call: call, Output: out, Return: back}
@@ -40,7 +40,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A thousand at once are decided within seconds.
+// A thousand concurrent requests are decided within seconds.
 func TestModelOfMany(t *testing.T) {
 	var history []porcupine.Operation
 	for i := range 1000 {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// metrics are what a controller says of itself, by name and labels, asked on its own host: also
-// while it is cut off.
+// metrics returns a controller's metrics, by name and labels. It reads them on the controller's own
+// host, also while that is isolated.
 func (c *control) metrics(ctx context.Context) (map[string]float64, error) {
 	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: dial(c.node), DisableKeepAlives: true}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(c.address, metricsPort)+"/metrics", nil)
@@ -38,7 +38,7 @@ func (c *control) metrics(ctx context.Context) (map[string]float64, error) {
 	return all, nil
 }
 
-// metric is one of them.
+// metric returns one metric.
 func (c *control) metric(ctx context.Context, name string) (float64, error) {
 	all, err := c.metrics(ctx)
 	if err != nil {
@@ -46,17 +46,17 @@ func (c *control) metric(ctx context.Context, name string) (float64, error) {
 	}
 	v, ok := all[name]
 	if !ok {
-		err = fmt.Errorf("the controller %s does not say %s", c.name, name)
+		err = fmt.Errorf("controller %s has no metric %s", c.name, name)
 	}
 	return v, err
 }
 
-// answered is how many requests of each operation a controller has answered with a 2xx.
+// answered returns how many requests of each operation a controller has answered with a 2xx.
 func (c *control) answered(ctx context.Context) (map[string]float64, error) {
 	all, err := c.metrics(ctx)
 	sums := map[string]float64{}
 	for of, n := range all {
-		labels, ok := strings.CutPrefix(of, `headgate_controller_request_seconds_count{operation="`)
+		labels, ok := strings.CutPrefix(of, `headgate_controller_request_duration_seconds_count{operation="`)
 		if operation, status, both := strings.Cut(labels, `",status="`); ok && both && status[0] == '2' {
 			sums[operation] += n
 		}

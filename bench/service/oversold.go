@@ -18,25 +18,25 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Of the issue.
+// From the targets.
 const atOnce = 1000
 
-// Ours: a run in which fewer are answered shows too little.
+// Chosen by this project: a run with fewer answered requests proves too little.
 const leastAnswered = 900
 
-// Ours.
+// Chosen by this project.
 const (
-	// capacity is what is asked for; the thousand want five times as much.
+	// capacity is the total bandwidth; the thousand requests are for five times as much.
 	capacity = unit.Gbit
-	// clients ask one after the other, for groups that others ask for, too, and give back.
+	// clients send requests one after the other, for groups that they share, and release them.
 	clients, eachAsks = 12, 25
 	sharedGroups      = 8
-	// insisting is for how long each of the thousand asks for an answer, and betweenTries is the time
-	// between two tries.
+	// insisting is how long each of the thousand retries, and betweenTries is the time between two
+	// tries.
 	insisting, betweenTries = 20 * time.Second, 200 * time.Millisecond
-	// checking is how long a history may take to be decided.
+	// checking is the time limit for the check of a history.
 	checking = 2 * time.Minute
-	// leaderGone is how long after the first of the thousand the leader is killed.
+	// leaderGone is the time from the first of the thousand until the leader is killed.
 	leaderGone = 100 * time.Millisecond
 )
 
@@ -47,15 +47,15 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 	return []bench.Case{{
 		Name: id,
 		Claims: []bench.Claim{
-			bench.NewClaim(id+"/burst", "1,000 at once, the leader killed: a ledger could have done so", violations),
-			bench.NewClaim(id+"/mixed", "asked, changed and given back, the leader killed: a ledger could have done so", violations),
-			bench.NewClaim(id+"/sum", "the most that was promised", full),
-			bench.NewClaim(id+"/refused", "refused, and it fits", violations),
-			bench.NewClaim(id+"/fail-over", "acknowledged, and not there after the leader was killed", changes),
-			bench.NewClaim(id+"/restart", "acknowledged, and not there after all were killed and started", changes),
-			bench.NewClaim(id+"/restore", "acknowledged, and not there after a restore", changes),
-			bench.NewClaim(id+"/granted", "granted of the thousand", measured),
-			bench.NewClaim(id+"/unknown", "of the thousand, those that were never answered", measured),
+			bench.NewClaim(id+"/burst", "1,000 concurrent requests, leader killed: history not linearizable", violations),
+			bench.NewClaim(id+"/mixed", "requested, changed and released, leader killed: history not linearizable", violations),
+			bench.NewClaim(id+"/sum", "maximum of the total guarantees", full),
+			bench.NewClaim(id+"/refused", "refused requests that would have fitted", violations),
+			bench.NewClaim(id+"/fail-over", "acknowledged changes that were lost when the leader was killed", changes),
+			bench.NewClaim(id+"/restart", "acknowledged changes that were lost when all were killed and restarted", changes),
+			bench.NewClaim(id+"/restore", "acknowledged changes that were lost after a restore", changes),
+			bench.NewClaim(id+"/granted", "granted requests of the thousand", measured),
+			bench.NewClaim(id+"/unknown", "requests of the thousand without a response", measured),
 		},
 		Takes: func(bool) time.Duration { return 30 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
@@ -77,7 +77,7 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 			drawn := d.For(id)
 			rng := rand.New(rand.NewPCG(uint64(drawn.Int(0, math.MaxInt32)), 0))
 
-			// A thousand, each for a group of its own.
+			// A thousand requests, each for its own group.
 			wants := make([]unit.Rate, atOnce)
 			for i := range wants {
 				wants[i] = unit.Rate(1+rng.IntN(9)) * unit.Mbit
@@ -110,7 +110,7 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 				return err
 			}
 
-			// Few, who change what they have, too.
+			// A few clients, which also change their guarantees.
 			h = &history{place: p, began: time.Now(), first: there}
 			killed = h.killLeader(ctx, time.Second)
 			for client := range clients {
@@ -158,16 +158,17 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 	}}
 }
 
-// burst refuses a run in which the thousand were not answered, or have not filled the interface: so
-// many want 1 Mbit/s that nothing is left over. If something was wrong in it, that is told instead.
+// burst returns an error for a run in which too few of the thousand were answered, or which has not
+// filled the interface: so many request 1 Mbit/s that nothing should be left. Other errors of the run
+// take precedence.
 func burst(answered, wrong int, promised unit.Rate) error {
 	switch {
 	case wrong > 0 || promised > capacity:
 		return nil
 	case answered < leastAnswered:
-		return fmt.Errorf("only %d of %d requests were answered, and at least %d have to be", answered, atOnce, leastAnswered)
+		return fmt.Errorf("only %d of %d requests were answered, want at least %d", answered, atOnce, leastAnswered)
 	case promised < capacity:
-		return fmt.Errorf("%v were promised of %v: the requests have not filled the interface", promised, capacity)
+		return fmt.Errorf("%v of %v are allocated: the requests have not filled the interface", promised, capacity)
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func total(r reading) (sum unit.Rate) {
 	return sum
 }
 
-// promised is what a controller says that groups have.
+// promised returns a controller's allocations.
 func (p *place) promised(ctx context.Context, c *control) (reading, error) {
 	text, err := p.shared(c).must(ctx, http.MethodGet, eth0, nil)
 	if err != nil {
@@ -213,7 +214,7 @@ func (p *place) stopAll(signal syscall.Signal) (err error) {
 	return err
 }
 
-// startAll starts those that do not run, and waits until all serve.
+// startAll starts the controllers that do not run, and waits until all serve.
 func (p *place) startAll(ctx context.Context) error {
 	for _, c := range p.controllers {
 		if c.cmd != nil {
@@ -226,8 +227,8 @@ func (p *place) startAll(ctx context.Context) error {
 	return p.ready(ctx)
 }
 
-// restoreAll makes a backup, has all controllers lose what their stores have (store/data: certificates
-// stay), and restores them.
+// restoreAll makes a backup, deletes the stores of all controllers (store/data; certificates stay),
+// and restores them.
 func (p *place) restoreAll(ctx context.Context) error {
 	file := filepath.Join(p.dir, "backup")
 	first := p.controllers[0]

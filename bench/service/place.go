@@ -19,21 +19,20 @@ import (
 	"headgate.dev/headgate/lab"
 )
 
-// place is a network with controllers, and where they are asked from:
+// place is a network with controllers, and nodes for clients:
 //
 //	caller ──┐
 //	host ────┼── router ── c1, c2, c3
 //
-// host is a node for an agent that enforces.
+// host is a node for an enforcing agent.
 type place struct {
 	dir string
-	// hosts has agents' folders. They are in memory, because each agent has a disk of its own,
-	// and controllers not this one: 2,000 that keep what is wanted made etcd's writes wait
-	// for 200 ms here.
+	// hosts has agents' folders, in memory: real agents have their own disks, and 2,000 that write the
+	// desired state to the disk of the controllers delayed etcd's writes by 200 ms.
 	hosts       string
 	lab         *lab.Lab
 	caller      *lab.Node
-	file        string // of the controllers, "" for one
+	file        string // of the controllers; "" for one
 	controllers []*control
 	token, pin  string
 
@@ -41,7 +40,7 @@ type place struct {
 	shares map[string]*asking // by controller
 }
 
-// control is a controller that runs, or does not.
+// control is a controller, which may be running.
 type control struct {
 	name, address, dir string
 	node               *lab.Node
@@ -60,20 +59,20 @@ const inMemory = "/dev/shm"
 const (
 	apiPort     = "8420"
 	metricsPort = "9421"
-	// startPatience is for controllers that start on a busy machine.
+	// startPatience is the time limit for controllers to start on a busy machine.
 	startPatience = 60 * time.Second
 )
 
-// build makes a network with so many controllers, which run.
+// build creates a network with running controllers.
 func build(ctx context.Context, n int) (*place, error) { return setting{}.build(ctx, n) }
 
-// setting is what is special about a place.
+// setting has the special properties of a place.
 type setting struct {
-	// exact links have no offload: a frame that is seen is one on the wire.
+	// exact links have no offload: each captured frame is one on the wire.
 	exact bool
-	// clocks: each controller has a clock of its own.
+	// clocks: each controller has its own clock.
 	clocks bool
-	// disk is the size of each controller's, in bytes; 0 is the machine's.
+	// disk is the size of each controller's disk, in bytes; 0 is the machine's disk.
 	disk int
 }
 
@@ -147,7 +146,7 @@ func (s setting) build(ctx context.Context, n int) (_ *place, err error) {
 	return p, p.ready(ctx)
 }
 
-// program is a copy of this one that asks the kernel for the time.
+// program is a copy of this one that reads the time by system calls.
 func (p *place) program() string { return filepath.Join(p.dir, "headgate") }
 
 // run runs one of this program's commands to its end.
@@ -180,7 +179,7 @@ func (p *place) close() (err error) {
 	return errors.Join(err, os.RemoveAll(p.dir), os.RemoveAll(p.hosts))
 }
 
-// start starts it, and does not wait until it serves.
+// start starts the controller, and does not wait until it serves.
 func (c *control) start(ctx context.Context) (err error) {
 	args := []string{"controller", "--data", c.dir, "--name", c.name, "--listen", c.address, "--metrics", net.JoinHostPort(c.address, metricsPort), "--log-level", "warn"}
 	if c.place.file != "" {
@@ -207,7 +206,7 @@ func (c *control) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// stop ends it, if it runs, and waits until it has ended.
+// stop stops the controller, if it runs, and waits until it has exited.
 func (c *control) stop(signal syscall.Signal) error {
 	if c.cmd == nil {
 		return nil
@@ -221,11 +220,11 @@ func (c *control) stop(signal syscall.Signal) error {
 		_ = c.cmd.Process.Kill()
 		<-c.gone
 		c.cmd = nil
-		return fmt.Errorf("the controller %s does not end by itself: %s", c.name, c.said)
+		return fmt.Errorf("controller %s does not exit: %s", c.name, c.said)
 	}
 }
 
-// ready waits until all controllers answer, and has the first token and the pin.
+// ready waits until all controllers answer, and reads the first token and the pin.
 func (p *place) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -241,9 +240,9 @@ func (p *place) ready(ctx context.Context) error {
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("the controller %s does not serve: %s", c.name, c.said)
+				return fmt.Errorf("controller %s does not serve: %s", c.name, c.said)
 			case <-c.gone:
-				return fmt.Errorf("the controller %s has ended: %s", c.name, c.said)
+				return fmt.Errorf("controller %s has exited: %s", c.name, c.said)
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
@@ -251,10 +250,10 @@ func (p *place) ready(ctx context.Context) error {
 	return nil
 }
 
-// health asks it whether it is well.
+// health checks a controller's health.
 func (c *control) health(ctx context.Context) error {
 	if c.place.pin == "" {
-		return errors.New("nobody knows it yet")
+		return errors.New("the certificate pin is unknown")
 	}
 	a := c.place.ask(c)
 	defer a.client.CloseIdleConnections()
@@ -265,7 +264,7 @@ func (c *control) health(ctx context.Context) error {
 	return err
 }
 
-// dial is from a node's namespace.
+// dial returns a dial function for a node's namespace.
 func dial(node *lab.Node) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (c net.Conn, err error) {
 		var d net.Dialer
@@ -274,7 +273,7 @@ func dial(node *lab.Node) func(ctx context.Context, network, address string) (ne
 	}
 }
 
-// leader waits for a controller that leads.
+// leader waits for a controller that is the leader.
 func (p *place) leader(ctx context.Context) (*control, error) {
 	for until := time.Now().Add(startPatience); ; time.Sleep(50 * time.Millisecond) {
 		if all := leading(ctx, p.controllers); len(all) > 0 {
@@ -286,8 +285,8 @@ func (p *place) leader(ctx context.Context) (*control, error) {
 	}
 }
 
-// leading are those that run and say that they lead. All are asked at once: one that stands still
-// says nothing.
+// leading returns the running controllers that are the leader, by their metrics. All are read in
+// parallel, because a stopped one does not answer.
 func leading(ctx context.Context, of []*control) (all []*control) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -311,7 +310,7 @@ func leading(ctx context.Context, of []*control) (all []*control) {
 	return all
 }
 
-// join has a host join: its agent's folder, with a certificate.
+// join registers a host: it creates its agent's folder, with a certificate.
 func (p *place) join(ctx context.Context, a *asking, host string) (dir string, err error) {
 	dir = filepath.Join(p.hosts, host)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -324,7 +323,7 @@ func (p *place) join(ctx context.Context, a *asking, host string) (dir string, e
 	return dir, remote.Join(ctx, dir, remote.Controller{URL: a.url, Host: host, Token: token, Pin: p.pin, Dial: dial(p.caller)})
 }
 
-// tail is the last that a process said.
+// tail is the last output of a process.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -345,7 +344,7 @@ func (t *tail) String() string {
 	return string(t.text)
 }
 
-// pinned is a client that knows the service by its pin.
+// pinned returns an HTTP transport that verifies the service by its pin.
 func (p *place) pinned(address string) *http.Transport {
 	return &http.Transport{TLSClientConfig: pki.Pinned(address, p.pin), DialContext: dial(p.caller), ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100}
 }

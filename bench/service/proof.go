@@ -22,14 +22,14 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Of the issue.
+// Targets.
 var (
 	delivered = bench.Target{Op: "<=", Value: 0.1, Unit: "%"}
 	unmet     = bench.Target{Op: "<=", Value: 0, Unit: "s"}
 )
 
-// What is proved: both directions of a link, so divided. The first wants more than it gets, in
-// datagrams, the second all, by TCP.
+// The setup: both directions of a link, with these groups. The first has a demand above its bandwidth,
+// in datagrams, the second unlimited demand, with TCP.
 const (
 	proofLimit = 100 * unit.Mbit
 	webPort    = 5001
@@ -44,19 +44,19 @@ var proofGroups = []struct {
 	guarantee unit.Rate
 }{{"web", webPort, 50 * unit.Mbit}, {"db", dbPort, 30 * unit.Mbit}}
 
-// Ours.
+// Chosen by this project.
 const (
-	// proofLead is before the first fault and quietAfter is after the last: TCP has its rate
-	// by then, and who wants less than its guarantee is not owed any.
+	// proofLead is the time before the first fault and quietAfter that after the last: then TCP has
+	// its rate, and a demand below the guarantee cannot be unmet.
 	proofLead, quietAfter = 5 * time.Second, 4 * time.Second
-	// betweenFaults is for the queues.
+	// betweenFaults is the time for the queues to empty.
 	betweenFaults = 2 * time.Second
-	// faultyPart of its guarantee is what a group gets in a fault.
+	// faultyPart: in a fault a group gets its guarantee divided by this.
 	faultyPart = 4
 )
 
-// slowed is a fault: another program gives a group's class a quarter of its guarantee, for whole
-// seconds of the clock.
+// slowed is a fault: another program sets the rate of a group's class to a quarter of its guarantee,
+// for whole seconds of the clock.
 type slowed struct {
 	direction string
 	group     int
@@ -74,9 +74,9 @@ func proofCases(d *bench.Draw) []bench.Case {
 	return []bench.Case{{
 		Name: "proof",
 		Claims: []bench.Claim{
-			bench.NewClaim("proof/delivered", "off a capture, the worst of four groups", delivered),
-			bench.NewClaim("proof/unmet", "seconds told that no fault made, and seconds made and not told", unmet),
-			bench.NewClaim("proof/faulty", "seconds that faults made", bench.Target{Op: bench.Measured, Unit: "s"}),
+			bench.NewClaim("proof/delivered", "largest deviation of four groups from a capture", delivered),
+			bench.NewClaim("proof/unmet", "seconds recorded as unmet without a fault, and seconds of faults not recorded", unmet),
+			bench.NewClaim("proof/faulty", "seconds of faults", bench.Target{Op: bench.Measured, Unit: "s"}),
 		},
 		Takes: func(quick bool) time.Duration {
 			if quick {
@@ -139,17 +139,17 @@ func (e *enforcing) prove(ctx context.Context, sheet *bench.Sheet, faults []slow
 		for _, of := range proofGroups {
 			row, ok := told[direction+"/"+of.name]
 			if !ok {
-				return fmt.Errorf("there is no usage of %s %s", direction, of.name)
+				return fmt.Errorf("no usage of %s %s", direction, of.name)
 			}
 			off := 100 * math.Abs(float64(orZero(row.DeliveredBytes))/float64(bytes[of.port])-1)
-			sheet.Note("proof/delivered", "%s %s: %d bytes told, %d captured", direction, of.name, orZero(row.DeliveredBytes), bytes[of.port])
+			sheet.Note("proof/delivered", "%s %s: %d bytes recorded, %d captured", direction, of.name, orZero(row.DeliveredBytes), bytes[of.port])
 			worst = math.Max(worst, off)
 		}
 	}
 	wrong, faulty := 0, 0
-	for name := range told { // also of whom nothing was taken
+	for name := range told { // also groups without a fault
 		differs := unmet[name].differs(made[name])
-		sheet.Note("proof/unmet", "%s: %d s told, %d s made, of which others: %v", name, len(unmet[name]), len(made[name]), differs)
+		sheet.Note("proof/unmet", "%s: %d s recorded, %d s of faults, different seconds: %v", name, len(unmet[name]), len(made[name]), differs)
 		wrong += len(differs)
 		faulty += len(made[name])
 	}
@@ -166,13 +166,13 @@ func orZero(n *int64) int64 {
 	return *n
 }
 
-// shapedEnd is a device with the groups of one direction: for what comes in, the IFB.
+// shapedEnd is a device with the groups of one direction: for incoming traffic, the IFB.
 type shapedEnd struct {
 	direction, name string
 	index           int
 }
 
-// divide divides the host's link both ways, and waits until that is in force.
+// divide configures the host's link in both directions, and waits until that is in force.
 func (e *enforcing) divide(ctx context.Context, a *asking) (ends [2]shapedEnd, err error) {
 	groups := []map[string]any{{"name": "rest", "guarantee": "10%", "default": true}}
 	for _, g := range proofGroups {
@@ -185,7 +185,7 @@ func (e *enforcing) divide(ctx context.Context, a *asking) (ends [2]shapedEnd, e
 	for until := time.Now().Add(startPatience); ; time.Sleep(100 * time.Millisecond) {
 		err = e.node.Do(func() (err error) { ends, err = endsOf(e.dev); return err })
 		if err == nil {
-			// The agent's first reading is what all others are held against.
+			// All later readings are relative to the agent's first.
 			time.Sleep(2 * time.Second)
 			return ends, nil
 		}
@@ -195,7 +195,7 @@ func (e *enforcing) divide(ctx context.Context, a *asking) (ends [2]shapedEnd, e
 	}
 }
 
-// endsOf are those of a device of the thread's namespace, if their groups are there.
+// endsOf returns those of a device of the thread's namespace, if their groups exist.
 func endsOf(dev string) (ends [2]shapedEnd, err error) {
 	link, err := net.InterfaceByName(dev)
 	if err != nil {
@@ -216,8 +216,8 @@ func endsOf(dev string) (ends [2]shapedEnd, err error) {
 	return ends, nil
 }
 
-// class is that of the group that is guaranteed so much, within 2 %: an engine gives its classes a
-// little less than what is promised in all.
+// class returns the class of the group with a guarantee, within 2 %: an engine gives its classes a
+// little less than the total of the guarantees.
 func (s shapedEnd) class(guarantee unit.Rate) (nl.Object, error) {
 	c, err := nl.Open()
 	if err != nil {
@@ -236,14 +236,14 @@ func (s shapedEnd) class(guarantee unit.Rate) (nl.Object, error) {
 	return nl.Object{}, fmt.Errorf("%s has no class of %v", s.name, guarantee)
 }
 
-// disturb sends, and makes the faults meanwhile, one after the other; it gives the seconds in which
+// disturb sends traffic, and causes the faults one after the other; it returns the seconds in which
 // each group had one, as "out/web".
 func (e *enforcing) disturb(ctx context.Context, ends [2]shapedEnd, faults []slowed) (map[string]seconds, error) {
 	last := proofLead
 	for _, f := range faults {
 		last += f.length + betweenFaults
 	}
-	// Up to a second is waited for the clock's next before the first.
+	// Up to a second passes until the next whole second before the first.
 	last += time.Second
 	var flows []traffic.Flow
 	for i, way := range [][2]string{{"host", "caller"}, {"caller", "host"}} {
@@ -283,12 +283,12 @@ func (e *enforcing) disturb(ctx context.Context, ends [2]shapedEnd, faults []slo
 	return made, nil
 }
 
-// nextSecond waits for a whole one of the clock that is not sooner than that.
+// nextSecond waits for the first whole second of the clock that is not before a time.
 func nextSecond(least time.Duration) {
 	time.Sleep(time.Until(time.Now().Add(least).Truncate(time.Second).Add(time.Second)))
 }
 
-// slow gives a class a part of its rate, and no more, for a while.
+// slow gives a class only a part of its rate for a while.
 func (s shapedEnd) slow(guarantee unit.Rate, length time.Duration) error {
 	until := time.Now().Add(length).Round(time.Second)
 	class, err := s.class(guarantee)
@@ -307,7 +307,7 @@ func (s shapedEnd) slow(guarantee unit.Rate, length time.Duration) error {
 	}
 	time.Sleep(time.Until(until))
 	if _, err := s.class(guarantee / faultyPart); err != nil {
-		return fmt.Errorf("the fault was mended before its end: %w", err)
+		return fmt.Errorf("the fault was repaired before its end: %w", err)
 	}
 	return s.set(class, whole)
 }
@@ -323,7 +323,7 @@ func (s shapedEnd) set(class nl.Object, to nl.HTBClass) error {
 	return c.Execute(&b)
 }
 
-// usage is what the service tells of the host's groups since then, by direction and name.
+// usage returns the service's usage of the host's groups since a time, by direction and name.
 func (a *asking) usage(ctx context.Context, since time.Time) (map[string]api.Usage, error) {
 	q := url.Values{"host": {"host"}, "since": {since.UTC().Format(time.RFC3339)}}
 	text, err := a.must(ctx, http.MethodGet, "/v1/usage?"+q.Encode(), nil)

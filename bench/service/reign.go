@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// reign is who says when that it leads. Each is asked twenty times a second, by itself: one that
-// stands still does not answer, and must not keep us from the others.
+// reign records which controllers are the leader at which times. Each is queried twenty times a second
+// on its own goroutine: a stopped one does not answer, and must not delay the others.
 type reign struct {
 	all  sync.WaitGroup
-	next []*control // those who are to lead
+	next []*control // the expected leaders
 
 	mu    sync.Mutex
-	said  map[*control]time.Time // when each last said that it leads
-	twice []pair                 // one said so before and after another did
+	said  map[*control]time.Time // when each was last the leader
+	twice []pair                 // one was the leader before and after another was
 	looks []look
 }
 
-// pair are two at one time.
+// pair is two leaders at one time.
 type pair struct {
 	at  time.Time
 	who string
 }
 
-// look is whether one of those who were to lead did.
+// look is whether one of the expected leaders was the leader.
 type look struct {
 	at  time.Time
 	led bool
 }
 
-// lookAtReign is the time between two looks.
+// lookAtReign is the time between two queries.
 const lookAtReign = 50 * time.Millisecond
 
-// watchReign looks at all until ctx ends.
+// watchReign queries all controllers until ctx ends.
 func watchReign(ctx context.Context, all, next []*control) *reign {
 	r := &reign{next: next, said: map[*control]time.Time{}}
 	for _, c := range all {
@@ -69,14 +69,14 @@ func (r *reign) note(c *control, leads bool) {
 	r.looks = append(r.looks, look{now, leads && slices.Contains(r.next, c)})
 }
 
-// led tells whether one of them has led since then.
+// led reports whether one of them has been the leader since a time.
 func (r *reign) led(since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.looks, func(l look) bool { return l.led && l.at.After(since) })
 }
 
-// without is the longest time since then in which none of them led.
+// without returns the longest time since then without a leader among them.
 func (r *reign) without(since time.Time) (longest time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

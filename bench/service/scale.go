@@ -12,25 +12,26 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Of the issue.
+// Targets.
 const (
 	streams  = 2000
 	watchers = 50
 )
 
-// Ours.
+// Chosen by this project.
 const (
-	// fewStreams are those of a smoke run.
+	// fewStreams is the number of streams in a smoke run.
 	fewStreams = 200
-	// asks a second are made while all of them report: three of four read, the fourth changes.
+	// asks is the number of requests a second while all agents report: three of four read, the fourth
+	// changes.
 	asks = 10
-	// comeBack is how long is waited for agents whose controller is gone.
+	// comeBack is the time limit for agents to reconnect after their controller was killed.
 	comeBack = 60 * time.Second
 )
 
 func scaleCases() []bench.Case { return []bench.Case{scaleCase(1), scaleCase(3)} }
 
-// scaleCase is so many controllers. With three the leader is killed.
+// scaleCase has one or three controllers. With three the leader is killed.
 func scaleCase(n int) bench.Case {
 	name := fmt.Sprintf("scale/%d-controllers", n)
 	if n == 1 {
@@ -39,9 +40,9 @@ func scaleCase(n int) bench.Case {
 	c := bench.Case{
 		Name: name,
 		Claims: []bench.Claim{
-			bench.NewClaim(name+"/cores", "processors of controllers and stores", cores),
-			bench.NewClaim(name+"/memory", "their memory", memory),
-			bench.NewClaim(name+"/lost", "reports that did not arrive", lost),
+			bench.NewClaim(name+"/cores", "processors used by controllers and stores", cores),
+			bench.NewClaim(name+"/memory", "memory of controllers and stores", memory),
+			bench.NewClaim(name+"/lost", "lost reports", lost),
 			bench.NewClaim(name+"/api-p99", "99 of 100 requests", apiMost),
 		},
 		Takes: func(quick bool) time.Duration {
@@ -52,7 +53,7 @@ func scaleCase(n int) bench.Case {
 		},
 	}
 	if n > 1 {
-		c.Claims = append(c.Claims, bench.NewClaim(name+"/back", "all agents are back after the leader was killed", back))
+		c.Claims = append(c.Claims, bench.NewClaim(name+"/back", "time until all agents have reconnected after the leader was killed", back))
 	}
 	c.Run = func(ctx context.Context, r *bench.Run) (err error) {
 		agents, window := streams, 30*time.Second
@@ -76,7 +77,7 @@ func scaleCase(n int) bench.Case {
 		if err != nil {
 			return err
 		}
-		r.Say("%d streams are there after %.1f s", agents, took.Seconds())
+		r.Say("%d streams connected after %.1f s", agents, took.Seconds())
 		watching, unwatch := context.WithCancel(ctx)
 		w := p.watch(watching, watchers)
 		defer func() { unwatch(); w.all.Wait() }()
@@ -89,7 +90,7 @@ func scaleCase(n int) bench.Case {
 		}
 		sheet := r.Sheet(bench.Ours)
 		if !prompt {
-			sheet.Note(name+"/api-p99", "the disk did not write promptly before, with nothing else to do")
+			sheet.Note(name+"/api-p99", "writes of the disk were slow before the measurement, without other load")
 		}
 		before, err := f.told(ctx)
 		if err != nil {
@@ -121,7 +122,7 @@ func scaleCase(n int) bench.Case {
 		}
 		missing := int64(after.sent-before.sent) - int64(after.taken-before.taken)
 		sheet.Set(name+"/lost", float64(max(missing, 0)))
-		sheet.Note(name+"/lost", "%d reports in the window; %d changes came to %d watchers", after.sent-before.sent, w.sum(), watchers)
+		sheet.Note(name+"/lost", "%d reports in the window; %d changes reached %d watchers", after.sent-before.sent, w.sum(), watchers)
 		if n == 1 {
 			return nil
 		}
@@ -141,10 +142,10 @@ func scaleCase(n int) bench.Case {
 	return c
 }
 
-// told is how many reports were sent, and taken in.
+// told has the numbers of sent and received reports.
 type told struct{ sent, taken uint64 }
 
-// told has all agents be quiet for long enough that nothing is on its way, and counts.
+// told stops the reports of all agents until none is in flight, and counts.
 func (f *fleet) told(ctx context.Context) (t told, err error) {
 	f.quiet.Store(true)
 	defer f.quiet.Store(false)
@@ -160,7 +161,7 @@ func (f *fleet) told(ctx context.Context) (t told, err error) {
 	return t, nil
 }
 
-// asked asks the controllers in turn for a time.
+// asked sends requests to the controllers in turn for a time.
 func (f *fleet) asked(ctx context.Context, length time.Duration) (*times, error) {
 	var all []*asking
 	for _, c := range f.place.controllers {

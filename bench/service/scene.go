@@ -10,15 +10,15 @@ import (
 	"headgate.dev/headgate/lab"
 )
 
-// Scene is a service that other benches look at: a controller, the streams of some agents that enforce
-// nothing, and one on the host "host" that does.
+// Scene is a service for other benches: a controller, the streams of some agents that enforce nothing,
+// and an enforcing agent on the host "host".
 type Scene struct {
 	place *place
 	fleet *fleet
 	host  *enforcing
 }
 
-// OpenScene starts it; say tells how far it is.
+// OpenScene starts it; say is called with the progress.
 func OpenScene(ctx context.Context, hosts int, say func(string, ...any)) (_ *Scene, err error) {
 	s := &Scene{}
 	defer func() {
@@ -42,7 +42,7 @@ func OpenScene(ctx context.Context, hosts int, say func(string, ...any)) (_ *Sce
 	return s, err
 }
 
-// Close ends all of it.
+// Close stops everything.
 func (s *Scene) Close() (err error) {
 	if s.host != nil {
 		err = s.host.close()
@@ -56,22 +56,22 @@ func (s *Scene) Close() (err error) {
 	return err
 }
 
-// Token is an operator's.
+// Token returns an operator's token.
 func (s *Scene) Token() string { return s.place.token }
 
-// Dial reaches the API.
+// Dial connects to the API.
 func (s *Scene) Dial(ctx context.Context) (net.Conn, error) {
 	return dial(s.place.caller)(ctx, "tcp", net.JoinHostPort(s.place.controllers[0].address, apiPort))
 }
 
-// Get is what a path of the controller's answers.
+// Get returns the response for a path of the controller.
 func (s *Scene) Get(ctx context.Context, path string) ([]byte, error) {
 	a := s.place.ask(s.place.controllers[0])
 	defer a.client.CloseIdleConnections()
 	return a.must(ctx, http.MethodGet, path, nil)
 }
 
-// Put makes something by the API.
+// Put creates an object by the API.
 func (s *Scene) Put(ctx context.Context, path string, body any) error {
 	a := s.place.ask(s.place.controllers[0])
 	defer a.client.CloseIdleConnections()
@@ -79,9 +79,9 @@ func (s *Scene) Put(ctx context.Context, path string, body any) error {
 	return err
 }
 
-// Lab has the nodes "host", whose device is divided (1 Gbit/s out: web, with 20 Mbit/s, is TCP and UDP to port
-// 443; db; rest), and "caller", which it can send to.
+// Lab has the nodes "host", whose device is shaped (1 Gbit/s out: web, with 20 Mbit/s, is TCP and UDP
+// to port 443; db; rest), and "caller", to which it can send.
 func (s *Scene) Lab() *lab.Lab { return s.place.lab }
 
-// Dev is that device.
+// Dev returns that device.
 func (s *Scene) Dev() string { return s.host.dev }

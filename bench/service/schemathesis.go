@@ -21,16 +21,16 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// checks are those that the issue asks for. What a request of the schema's may still be refused
-// for, such as guarantees that do not fit, no schema can say.
+// checks are those of the target. A schema cannot express all reasons for which a request may be
+// refused, such as guarantees that do not fit.
 const checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance"
 
-// schemathesis draws requests from the specification, and holds the answers against it. What the
-// specification's examples name is there, and a host with an agent for what needs one.
+// schemathesis generates requests from the specification, and checks the responses against it. The
+// objects of the specification's examples exist, and a host with an agent.
 func schemathesis(ctx context.Context, r *bench.Run) (err error) {
 	tool, err := exec.LookPath("schemathesis")
 	if err != nil {
-		return fmt.Errorf("there is no schemathesis: install it with \"pip install schemathesis\": %w", err)
+		return fmt.Errorf("cannot find schemathesis: install it with \"pip install schemathesis\": %w", err)
 	}
 	p, err := build(ctx, 1)
 	if err != nil {
@@ -66,7 +66,7 @@ func schemathesis(ctx context.Context, r *bench.Run) (err error) {
 	// Streams do not end, and schemathesis would wait for that.
 	c := p.caller.Command(ctx, tool, "--config-file", settings, "run", spec, "--url", a.url, "--tls-verify", "false", "--checks", checks,
 		"--max-examples", examples(r.Quick), "--exclude-operation-id", "watchEvents", "--exclude-operation-id", "watchLive", "--continue-on-failure", "--suppress-health-check", "all", "--no-color")
-	c.Dir = p.dir // it makes a folder there
+	c.Dir = p.dir // it creates a folder there
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	failed := c.Run()
@@ -104,14 +104,14 @@ func examples(quick bool) string {
 	return "60"
 }
 
-// What is there to be taken away, and to be as it was at the revision of the specification's example: what it
-// draws by itself is rarely there.
+// Objects to delete, and an object with the revision of the specification's example: generated ones
+// rarely exist.
 const (
 	spareTenant, spareHost, spareDev, spareGroup = "spare", "spare", "eth0", "spare"
 	changedHost, exampleRevision                 = "changed", 41
 )
 
-// spare makes it.
+// spare creates these objects.
 func (a *asking) spare(ctx context.Context) error {
 	divided := map[string]any{"out": map[string]any{"limit": "1Gbit", "groups": []map[string]any{{"name": spareGroup}, {"name": "rest", "default": true}}}}
 	for _, each := range []struct {
@@ -135,15 +135,15 @@ func (a *asking) spare(ctx context.Context) error {
 	return nil
 }
 
-// settings is a file for schemathesis that says who asks: an operator, and for a certificate an
-// agent. Probes are asked for at the host that has one, the history is that of its device, and taken away is
-// what was made for it.
+// settings writes a configuration for schemathesis: it authenticates as an operator, and for a
+// certificate as an agent. Probes use the host with an agent, the history is that of its device, and
+// deletions use the objects that were created for them.
 func (p *place) settings(ctx context.Context, a *asking, dev string) (file string, err error) {
 	join, err := a.tokenOf(ctx, map[string]any{"name": "web1", "role": "agent", "host": "web1"})
 	if err != nil {
 		return "", err
 	}
-	// Else it takes back the token by which it asks.
+	// Otherwise it would revoke its own token.
 	text, err := a.must(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "old", "role": "viewer"})
 	if err != nil {
 		return "", err
@@ -189,7 +189,7 @@ parameters = { "path.host" = "%[10]s", "path.dev" = "%[7]s" }
 `, p.token, join, dev, old.ID, spareTenant, spareHost, spareDev, spareGroup, connection, changedHost), 0o600)
 }
 
-// watchOnce asks for a stream, and leaves it.
+// watchOnce opens a stream, and closes it.
 func (a *asking) watchOnce(ctx context.Context, path string) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -200,7 +200,7 @@ func (a *asking) watchOnce(ctx context.Context, path string) error {
 	return stream.Close()
 }
 
-// unreached are the specification's operations of which there is no answer more than before.
+// unreached returns the specification's operations that have not been answered since a time.
 func unreached(before, after map[string]float64) (missed []string, err error) {
 	spec, err := openapi3.NewLoader().LoadFromData(api.Specification())
 	if err != nil {
@@ -223,8 +223,8 @@ func lastLines(from io.Reader) string {
 	return strings.Join(lines[max(len(lines)-20, 0):], "\n")
 }
 
-// failures are those that schemathesis tells of: one of each kind at each operation, as "- text"
-// below the operation's name.
+// failures returns the failures that schemathesis reports: one of each kind for each operation, as "-
+// text" below the operation's name.
 func failures(said string) (n int, told []string) {
 	operation := ""
 	for line := range strings.Lines(said) {

@@ -27,9 +27,9 @@ func securityCases() []bench.Case {
 	return []bench.Case{{
 		Name: id + "/walk",
 		Claims: []bench.Claim{
-			bench.NewClaim(id+"/walk", "operations that let in who may not, keep out who may, or show what is another's", violations),
-			bench.NewClaim(id+"/walk/asked", "operations times callers", measured),
-			bench.NewClaim(id+"/unauthenticated", "routes beside health and login that answer to nobody", violations),
+			bench.NewClaim(id+"/walk", "operations that permit unauthorized callers, reject authorized ones, or show data of other tenants", violations),
+			bench.NewClaim(id+"/walk/asked", "number of operations times callers", measured),
+			bench.NewClaim(id+"/unauthenticated", "routes besides health and login that answer without authentication", violations),
 			bench.NewClaim(id+"/plain", "routes that answer without TLS", violations),
 			bench.NewClaim(id+"/loopback", "sockets of an unconfigured controller that are not on loopback", violations),
 		},
@@ -40,7 +40,7 @@ func securityCases() []bench.Case {
 		Name: id + "/schemathesis",
 		Claims: []bench.Claim{
 			bench.NewClaim(id+"/schemathesis", "failures that schemathesis finds", violations),
-			bench.NewClaim(id+"/reached", "operations that schemathesis did not bring to a 2xx", violations),
+			bench.NewClaim(id+"/reached", "operations without a 2xx response to schemathesis", violations),
 		},
 		Takes: func(quick bool) time.Duration {
 			if quick {
@@ -53,7 +53,7 @@ func securityCases() []bench.Case {
 	}}
 }
 
-// caller is somebody with a token, or none.
+// caller is a client with a token, or without.
 type caller struct{ role, token string }
 
 // shared is h1's eth0, of which two tenants have a part.
@@ -66,7 +66,7 @@ func shared() map[string]any {
 	return map[string]any{"out": map[string]any{"limit": "100Mbit", "groups": groups}}
 }
 
-// twoTenants make what is walked over: groups, a connection and a token of a's, and a set.
+// twoTenants creates the objects of the walk: groups, a connection and a token of a's, and a set.
 func (a *asking) twoTenants(ctx context.Context) (w walked, err error) {
 	for _, each := range []struct {
 		path string
@@ -121,7 +121,7 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	callers := []caller{{"nobody", ""}, {"a stranger", "hg_stranger"}, {"operator", p.token}}
+	callers := []caller{{"anonymous", ""}, {"unknown token", "hg_stranger"}, {"operator", p.token}}
 	for role, body := range map[string]map[string]any{
 		"tenant":  {"name": "a", "role": "tenant", "tenant": "a"},
 		"foreign": {"name": "b", "role": "tenant", "tenant": "b"},
@@ -151,7 +151,7 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 				if strings.HasPrefix(o.OperationID, "watch") && may(c.role, method, o.OperationID) {
 					continue // it does not end
 				}
-				if c.role == "agent" { // what it has is good once
+				if c.role == "agent" { // its token can be used only once
 					if c.token, err = a.tokenOf(ctx, map[string]any{"name": "h1", "role": "agent", "host": "h1"}); err != nil {
 						return err
 					}
@@ -165,7 +165,7 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 					wrong++
 					sheet.Note("security/walk", "%s %s as %s: %d: %s: %.200s", method, path, c.role, status, why, text)
 				}
-				if c.role == "nobody" && status != http.StatusUnauthorized && !may("nobody", method, o.OperationID) {
+				if c.role == "anonymous" && status != http.StatusUnauthorized && !may("anonymous", method, o.OperationID) {
 					open++
 				}
 			}
@@ -194,7 +194,7 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 	return nil
 }
 
-// inTheClear tells whether a route answers well without TLS.
+// inTheClear reports whether a route answers successfully without TLS.
 func (p *place) inTheClear(ctx context.Context, method, path string) (bool, error) {
 	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: dial(p.caller), DisableKeepAlives: true}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+net.JoinHostPort(p.controllers[0].address, apiPort)+path, nil)
@@ -210,8 +210,8 @@ func (p *place) inTheClear(ctx context.Context, method, path string) (bool, erro
 	return got.StatusCode < 300, nil
 }
 
-// unconfigured starts a controller that was told nothing but its folder, and gives the sockets of
-// its network namespace that are not on loopback.
+// unconfigured starts a controller with only a folder, and returns the sockets of its network
+// namespace that are not on loopback.
 func (p *place) unconfigured(ctx context.Context) (beyond []string, err error) {
 	node := p.lab.Node("host")
 	c, err := command(context.WithoutCancel(ctx), node, "controller", "--data", filepath.Join(p.dir, "unconfigured"))
@@ -235,15 +235,15 @@ func (p *place) unconfigured(ctx context.Context) (beyond []string, err error) {
 	var all []string
 	err = node.Do(func() (err error) { all, err = listeners(); return err })
 	if len(all) == 0 && err == nil {
-		err = errors.New("an unconfigured controller listens nowhere")
+		err = errors.New("an unconfigured controller has no listening socket")
 	}
 	return slices.DeleteFunc(all, func(at string) bool {
 		return strings.HasPrefix(at, "0100007F:") || strings.HasPrefix(at, "00000000000000000000000001000000:")
 	}), err
 }
 
-// listeners are the addresses at which somebody listens in the thread's network namespace, as
-// proc_pid_net(5) writes them: 127.0.0.1 is 0100007F.
+// listeners returns the addresses of listening sockets in the thread's network namespace, in the
+// format of proc_pid_net(5): 127.0.0.1 is 0100007F.
 func listeners() (at []string, err error) {
 	for _, file := range []string{"tcp", "tcp6"} {
 		text, err := os.ReadFile("/proc/thread-self/net/" + file)

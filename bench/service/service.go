@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// Bench is every row of the table in the issue that asked for the service.
+// Bench returns the bench with every target of the service.
 func Bench(d *bench.Draw) bench.Bench {
 	return bench.Bench{
 		Name:  "service",
@@ -18,18 +18,18 @@ func Bench(d *bench.Draw) bench.Bench {
 	}
 }
 
-const about = `Controllers are "headgate controller", each with its own etcd, one or three of them in namespaces
-of their own; who asks is in another. Processor time and memory are of the controllers and their
+const about = `Controllers are "headgate controller", each with its own etcd, one or three of them in their own
+namespaces; clients are in another. Processor time and memory are those of the controllers and their
 stores, with all threads, from /proc. Agents that enforce nothing are real streams over mutual
-TLS, each with a certificate of its own, 50 groups and a report a second.
+TLS, each with its own certificate, 50 groups and a report a second.
 
-A change is timed from before the request, over a connection that is open, to the kernel's
+The time of a change is from before the request, over an open connection, to the kernel's
 notification that the class has its new rate.
 
-Histories are held by porcupine against a ledger that takes what fits and nothing else. Calls
-that were not answered, or with 5xx, may have happened or not.`
+Histories are checked by porcupine for linearizability, against a ledger that grants exactly the requests that
+fit. Calls without a response, or with a 5xx, may have been executed or not.`
 
-// Targets, from the table of the issue that asked for the service.
+// Targets of the service.
 var (
 	changeHalf = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
 	changeMost = bench.Target{Op: "<=", Value: 100, Unit: "ms"}
@@ -44,7 +44,7 @@ var (
 	measured   = bench.Target{Op: bench.Measured, Unit: "requests"}
 )
 
-// smoke has cases of a smoke run go on at the same time.
+// smoke runs cases of a smoke run in parallel.
 func smoke(batch string) func(quick bool) string {
 	return func(quick bool) string {
 		if quick {
@@ -54,7 +54,7 @@ func smoke(batch string) func(quick bool) string {
 	}
 }
 
-// rows are the table's rows, in its words.
+// rows are the rows of the table of targets.
 var rows = []bench.Row{
 	{ID: "change", What: "API call to the new rate in the kernel: p50 <= 20 ms, p99 <= 100 ms with 100 agents under load"},
 	{ID: "scale", What: "2,000 agent streams (mutual TLS) x 50 groups at 1 Hz, 50 watchers: controller and store <= 0.5 core and <= 600 MiB in all (bare streams cost 0.11 core and 228 MiB here), no report lost, API p99 <= 100 ms; all agents back within 10 s of the leader's loss"},

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// seconds are those of the clock, since the epoch.
+// seconds are seconds of the clock, since the epoch.
 type seconds map[int64]bool
 
-// differs are those that are in one of both only, in their order.
+// differs returns those that are in only one of both, in their order.
 func (s seconds) differs(other seconds) (only []int64) {
 	for second := range s {
 		if !other[second] {
@@ -27,8 +27,8 @@ func (s seconds) differs(other seconds) (only []int64) {
 	return only
 }
 
-// telling is somebody who asks for usage in the middle of every second, to know which seconds are
-// told as unmet: what is told in the end is how many they are.
+// telling requests the usage in the middle of every second, to determine which seconds are recorded as
+// unmet; the final usage has only their number.
 type telling struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -36,7 +36,7 @@ type telling struct {
 	err   error
 }
 
-// tellUnmet asks from now on.
+// tellUnmet starts the requests.
 func (a *asking) tellUnmet(ctx context.Context, since time.Time) *telling {
 	t := &telling{ended: make(chan struct{}), told: map[string]seconds{}}
 	ctx, t.stop = context.WithCancel(ctx)
@@ -52,7 +52,7 @@ func (a *asking) tellUnmet(ctx context.Context, since time.Time) *telling {
 			}
 			now, err := a.unmet(context.WithoutCancel(ctx), since)
 			if late := time.Since(at); err == nil && late > time.Second/2 {
-				err = fmt.Errorf("usage was told %v late: of which second it is cannot be said", late)
+				err = fmt.Errorf("the usage arrived %v late: its second is unknown", late)
 			}
 			if err != nil {
 				t.err = err
@@ -70,8 +70,8 @@ func (a *asking) tellUnmet(ctx context.Context, since time.Time) *telling {
 	return t
 }
 
-// more are the seconds that are told now and were not before: in the middle of a second the last that
-// is over was told last.
+// more returns the seconds that are recorded now and were not before: in the middle of a second the
+// last one that has ended is the most recent.
 func more(before, now map[string]int64, second int64) map[string]seconds {
 	out := map[string]seconds{}
 	for name, n := range now {
@@ -85,7 +85,7 @@ func more(before, now map[string]int64, second int64) map[string]seconds {
 	return out
 }
 
-// unmet is how many seconds each group is told.
+// unmet returns the number of unmet seconds of each group.
 func (a *asking) unmet(ctx context.Context, since time.Time) (map[string]int64, error) {
 	rows, err := a.usage(ctx, since)
 	out := map[string]int64{}
@@ -95,7 +95,7 @@ func (a *asking) unmet(ctx context.Context, since time.Time) (map[string]int64, 
 	return out, err
 }
 
-// end ends it, and gives what was told.
+// end stops the requests, and returns the seconds.
 func (t *telling) end() (map[string]seconds, error) {
 	t.stop()
 	<-t.ended

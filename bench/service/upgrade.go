@@ -16,30 +16,29 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Of the issue.
+// Targets.
 var (
 	packetsLost = bench.Target{Op: "<=", Value: 0, Unit: "packets"}
 	wentBack    = bench.Target{Op: "<=", Value: 0, Unit: "counters"}
 )
 
-// What is sent meanwhile: 1 Gbit/s in two groups of a link that has room for it, so that nobody
-// loses a packet to congestion.
+// The traffic: 1 Gbit/s in two groups of a faster link, so that no packet is lost to congestion.
 const (
 	upgradeLimit = 1500 * unit.Mbit
 	upgradeTCP   = 900 * unit.Mbit
 	upgradeUDP   = 100 * unit.Mbit
 )
 
-// Ours.
+// Chosen by this project.
 const (
-	// upgradeSettles is for TCP to have its rate, upgradeEvery is between two steps, absent is how
-	// long nobody is there. After upgradeArrives what was sent has arrived.
+	// upgradeSettles is the time for TCP to reach its rate, upgradeEvery is the time between two
+	// steps, absent is how long there is no agent. After upgradeArrives all sent packets have arrived.
 	upgradeSettles, upgradeEvery, absent, upgradeArrives = 4 * time.Second, 3 * time.Second, 500 * time.Millisecond, time.Second
-	// upgradeSample is what losses are told apart by.
+	// upgradeSample is the resolution of losses in time.
 	upgradeSample = 100 * time.Millisecond
-	// upgradeBuffer has a second of the datagrams: a receiver that does not run for a while loses none.
+	// upgradeBuffer holds a second of the datagrams: a receiver that stalls loses none.
 	upgradeBuffer = 32 << 20
-	// upgradeLeast is what part of 1 Gbit/s has to arrive.
+	// upgradeLeast is the minimum part of 1 Gbit/s that has to arrive.
 	upgradeLeast = 0.9
 )
 
@@ -54,12 +53,12 @@ func upgradeCases() []bench.Case {
 	return []bench.Case{{
 		Name: "upgrade",
 		Claims: []bench.Claim{
-			bench.NewClaim("upgrade/same-layout", "packets lost as the agent is killed and replaced", packetsLost),
-			bench.NewClaim("upgrade/changed-layout", "the same, to a build of other tables and back", packetsLost),
-			bench.NewClaim("upgrade/counters", "counters that went back", wentBack),
-			bench.NewClaim("upgrade/rate", "sent meanwhile", bench.Target{Op: bench.Measured, Unit: "Mbit/s"}),
-			bench.NewClaim("upgrade/undisturbed", "packets lost in as long a time with nothing done", bench.Target{Op: bench.Measured, Unit: "packets"}),
-			bench.NewClaim("upgrade/sent-again", "TCP's segments that were sent again meanwhile, lost or not", bench.Target{Op: bench.Measured, Unit: "packets"}),
+			bench.NewClaim("upgrade/same-layout", "lost packets when the agent is killed and replaced", packetsLost),
+			bench.NewClaim("upgrade/changed-layout", "lost packets when the agent is replaced by a build with another map layout and back", packetsLost),
+			bench.NewClaim("upgrade/counters", "counters that decreased", wentBack),
+			bench.NewClaim("upgrade/rate", "rate during the upgrades", bench.Target{Op: bench.Measured, Unit: "Mbit/s"}),
+			bench.NewClaim("upgrade/undisturbed", "lost packets in the same time without an upgrade", bench.Target{Op: bench.Measured, Unit: "packets"}),
+			bench.NewClaim("upgrade/sent-again", "retransmitted TCP segments, lost or not", bench.Target{Op: bench.Measured, Unit: "packets"}),
 		},
 		Takes: func(quick bool) time.Duration {
 			return 30*time.Second + 3*time.Duration(upgradeTimes(quick))*upgradeEvery
@@ -80,7 +79,7 @@ func upgradeCases() []bench.Case {
 	}}
 }
 
-// upgrade replaces the agent so many times by the same build, and by another and back, under load.
+// upgrade replaces the agent by the same build, and by another and back, under load.
 func (e *enforcing) upgrade(ctx context.Context, sheet *bench.Sheet, n int) error {
 	a := e.place.ask(e.place.controllers[0])
 	defer a.client.CloseIdleConnections()
@@ -145,28 +144,28 @@ func (e *enforcing) upgrade(ctx context.Context, sheet *bench.Sheet, n int) erro
 	return setLosses(sheet, session.Wait().Flows, spans)
 }
 
-// span is a stage of what was sent, from the flows' start: before and after it all that was sent has
+// span is a stage of the traffic, in time since the flows' start: at both ends all sent packets have
 // arrived.
 type span struct {
 	id                         string
 	from, settled, to, arrived time.Duration
 }
 
-// lost is how many packets of a flow were sent in the stage and never arrived: TCP's by the kernel's counts
-// of segments at both ends. One that is sent again was not lost for that: TCP guesses, and a machine that
-// stands still makes it guess wrong.
+// lost returns how many packets of a flow were sent in the stage and never arrived, for TCP by the
+// kernel's counters of segments at both ends. A retransmitted segment was not necessarily lost: TCP
+// guesses, and a stall of the machine makes it guess wrong.
 func (s span) lost(f *traffic.FlowResult) uint64 {
-	// The samples at its ends are of when nothing is sent.
+	// Nothing is sent at the times of the samples at its ends.
 	before, now := f.Between(0, s.from-2*upgradeSample), s.of(f)
 	return uint64(now.MissingSegments-before.MissingSegments) + now.LostDatagrams
 }
 
-// of is what was sent in the stage.
+// of returns the traffic of the stage.
 func (s span) of(f *traffic.FlowResult) traffic.Interval {
 	return f.Between(s.from-2*upgradeSample, s.arrived-2*upgradeSample)
 }
 
-// setLosses says what became of what was sent.
+// setLosses sets the values of the losses.
 func setLosses(sheet *bench.Sheet, flows []traffic.FlowResult, spans []span) error {
 	var bits, seconds float64
 	var again uint64
@@ -181,7 +180,7 @@ func setLosses(sheet *bench.Sheet, flows []traffic.FlowResult, spans []span) err
 			bits, seconds = bits+under.DeliveredL2Bits, seconds+under.Seconds/float64(len(flows))
 			again += sum.Retransmits
 			lost[s.id] += s.lost(f)
-			sheet.Note(s.id, "%s: %d lost; %d sent again, of which %d arrived twice", f.Name, s.lost(f), sum.Retransmits, sum.Duplicates)
+			sheet.Note(s.id, "%s: %d lost; %d retransmitted, of which %d arrived twice", f.Name, s.lost(f), sum.Retransmits, sum.Duplicates)
 		}
 	}
 	if err := loaded(bits / seconds); err != nil {
@@ -195,19 +194,19 @@ func setLosses(sheet *bench.Sheet, flows []traffic.FlowResult, spans []span) err
 	return nil
 }
 
-// loaded refuses a run in which less was sent than losses are promised for.
+// loaded returns an error for a run with less traffic than the target requires.
 func loaded(rate float64) error {
 	if least := upgradeLeast * float64(upgradeTCP+upgradeUDP); rate < least {
-		return fmt.Errorf("%.0f Mbit/s arrived, and %.0f are to: nothing is shown about losses under 1 Gbit/s", rate/1e6, least/1e6)
+		return fmt.Errorf("%.0f Mbit/s arrived, want %.0f: the losses are not those under 1 Gbit/s", rate/1e6, least/1e6)
 	}
 	return nil
 }
 
-// whole is a host whose agent comes and goes.
+// whole is a host whose agent is replaced.
 type whole struct {
 	*enforcing
 	last *shaper.State
-	back int // counters that went back
+	back int // counters that decreased
 }
 
 // same replaces the agent.
@@ -217,8 +216,8 @@ func (w *whole) same(ctx context.Context) error {
 	return w.start(ctx)
 }
 
-// changed has another build in the agent's place for a while: what it is there for is put in force by
-// its programs and tables, and taken over from it.
+// changed replaces the agent with another build for a while: that build's programs and tables take
+// over the shaping, and are taken over again.
 func (w *whole) changed(ctx context.Context) error {
 	w.kill()
 	err := w.node.Do(func() error {
@@ -234,16 +233,16 @@ func (w *whole) changed(ctx context.Context) error {
 	return w.start(ctx)
 }
 
-// settled waits until today's build is in force, and compares counters with those before.
+// settled waits until the current build is in force, and compares counters with those before.
 func (w *whole) settled(ctx context.Context) error {
 	for until := time.Now().Add(startPatience); ; time.Sleep(50 * time.Millisecond) {
 		var state shaper.State
 		err := w.node.Do(func() (err error) { state, err = htb.New().Observe(w.dev); return err })
 		if err == nil && len(state.Drift) > 0 {
-			err = fmt.Errorf("on %s there is another build, or less: %v", w.dev, state.Drift[0])
+			err = fmt.Errorf("%s has the shaping of another build: %v", w.dev, state.Drift[0])
 		}
 		if err == nil && len(state.Out.Groups) != 3 {
-			err = fmt.Errorf("there are %d groups", len(state.Out.Groups))
+			err = fmt.Errorf("found %d groups", len(state.Out.Groups))
 		}
 		if err != nil {
 			if time.Now().After(until) || ctx.Err() != nil {
@@ -256,7 +255,7 @@ func (w *whole) settled(ctx context.Context) error {
 	}
 }
 
-// compare counts what is less than before.
+// compare counts counters that have decreased.
 func (w *whole) compare(now shaper.State) {
 	was := w.last
 	w.last = &now

@@ -10,14 +10,14 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// spent is what controllers and their stores have used and have.
+// spent is the processor time and memory of controllers and their stores.
 type spent struct {
 	processor time.Duration
 	memory    float64 // bytes
 }
 
-// spent of all controllers that run. Memory is proportional (Pss): what two processes share,
-// such as the program's text, counts once.
+// spent returns that of all running controllers. Memory is proportional (Pss): shared memory of two
+// processes, such as the program's text, counts once.
 func (p *place) spent() (sum spent, err error) {
 	for _, c := range p.controllers {
 		if c.cmd == nil {
@@ -48,5 +48,5 @@ func spentBy(pid int) (s spent, err error) {
 			return s, err
 		}
 	}
-	return s, fmt.Errorf("/proc/%d/smaps_rollup does not say what memory it has", pid)
+	return s, fmt.Errorf("/proc/%d/smaps_rollup has no memory size", pid)
 }

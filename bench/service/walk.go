@@ -11,14 +11,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// may is who may do what: what the product is held against.
+// may returns the expected permission of a role for an operation.
 func may(role, method, operation string) bool {
 	change := method != http.MethodGet
 	switch {
 	case operation == "getHealth" || operation == "login":
 		return true
 	case operation == "getSession" || operation == "deleteSession":
-		return role != "nobody"
+		return role != "anonymous"
 	case operation == "signCertificate":
 		return role == "agent"
 	case role == "operator":
@@ -33,21 +33,21 @@ func may(role, method, operation string) bool {
 	case !change:
 		return true
 	}
-	// What is in a tenant's groups, and its tokens.
+	// Objects in a tenant's groups, and its tokens.
 	return slices.Contains([]string{"createToken", "deleteToken", "putGroup", "patchGroup", "deleteGroup", "putConnection", "deleteConnection"}, operation)
 }
 
 // connection is one of a's, in a/secret.
 const connection = "tcp 10.0.0.1:443 10.1.0.2:55000"
 
-// walked is what requests of the walk name.
+// walked has the names in requests of the walk.
 type walked struct {
-	fill    *strings.Replacer // a path's names, by those of what there is: of tenants a's
+	fill    *strings.Replacer // replaces names in a path by those of existing objects: of tenant a's
 	request string            // for an agent's certificate
 }
 
-// bodies are right, for all that name nothing of this run: a request is to be decided by who asks
-// for what, and not by how.
+// bodies are valid for everything that does not depend on this run: the result must depend on the
+// caller's permissions, not on the body.
 var bodies = map[string]any{
 	"putTenant":        map[string]any{"description": "x"},
 	"createToken":      map[string]any{"name": "x", "role": "viewer"},
@@ -63,24 +63,24 @@ var bodies = map[string]any{
 	"putProbeSchedule": map[string]any{"measures": []map[string]any{{"measure": "path", "every": "6h"}}, "budget": "1GB"},
 }
 
-// body is what an operation is asked with by a role.
+// body returns the request body of an operation for a role.
 func (w walked) body(role, operation, login string) (any, error) {
 	switch {
 	case operation == "login":
 		return map[string]any{"token": login}, nil
 	case operation == "signCertificate":
 		return map[string]any{"request": w.request}, nil
-	case operation == "putConnection" && role == "foreign": // takes it into its own
+	case operation == "putConnection" && role == "foreign": // takes it into its own group
 		return map[string]any{"group": "b"}, nil
 	}
 	body, ok := bodies[operation]
 	if !ok {
-		return nil, fmt.Errorf("the walk has no request for the operation %s", operation)
+		return nil, fmt.Errorf("the walk has no request body for operation %s", operation)
 	}
 	return body, nil
 }
 
-// ask asks for an operation with somebody's token: a dry run, where there are any.
+// ask requests an operation with a caller's token, as a dry run where possible.
 func (w walked) ask(ctx context.Context, a *asking, c caller, method, path string, o *openapi3.Operation) (int, string, error) {
 	query := url.Values{}
 	if o.Parameters.GetByInAndName("query", "dry_run") != nil {
@@ -106,52 +106,52 @@ func (w walked) ask(ctx context.Context, a *asking, c caller, method, path strin
 	return status, string(text), err
 }
 
-// ofTenant tells whether an operation is about something of the tenant a's alone.
+// ofTenant reports whether an operation is about an object of tenant a.
 func ofTenant(path, operation string) bool {
 	return operation == "getUsage" || slices.ContainsFunc([]string{"{tenant}", "{token}", "{group}", "{connection}"}, func(name string) bool { return strings.Contains(path, name) })
 }
 
-// judge says what is wrong about an answer.
+// judge describes what is wrong with a response, or returns "".
 func judge(role, method, path, operation string, status int, text string) string {
 	switch {
-	case role == "nobody" || role == "a stranger":
-		if (status == http.StatusUnauthorized) == may("nobody", method, operation) {
-			return "who is not known is to be told so, and no more"
+	case role == "anonymous" || role == "unknown token":
+		if (status == http.StatusUnauthorized) == may("anonymous", method, operation) {
+			return "an unauthenticated caller must get 401"
 		}
 	case !may(role, method, operation):
 		if status != http.StatusForbidden {
-			return "it may not"
+			return "an unauthorized caller must get 403"
 		}
 	case role == "foreign" && operation == "putConnection" && status == http.StatusUnprocessableEntity:
-		// Its groups' match does not take the connection, whosever it is: reach holds that against a
-		// connection of nobody's.
+		// The match of its groups does not cover the connection: reach compares the response with that
+		// for an unassigned connection.
 	case role == "foreign" && ofTenant(path, operation):
 		if status != http.StatusNotFound {
-			return "what is another's is not to be there"
+			return "an object of another tenant must be 404"
 		}
 	case role == "tenant" && ofTenant(path, operation):
 		if status >= 300 {
-			return "it is its own"
+			return "the owner must be permitted"
 		}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return "it may"
+		return "the caller must be permitted"
 	case status == http.StatusBadRequest:
-		return "the request is not right, and shows nothing"
+		return "the request is invalid: this tests nothing"
 	case status >= 500:
-		return "it has failed"
+		return "the request failed"
 	}
 	if role == "foreign" && strings.Contains(text, "secret") && status == http.StatusOK {
-		return "it shows what is another's"
+		return "the response shows an object of another tenant"
 	}
 	return ""
 }
 
-// reach has the foreign tenant reach for what is a's by what it may do: none of it may be done, and
-// the answer is to be that to something that is not there.
+// reach makes the foreign tenant use its own permissions on objects of a: every request must fail,
+// with the response for an object that does not exist.
 func (a *asking) reach(ctx context.Context, callers []caller) (asked int, told []string, err error) {
 	foreign := *a
 	foreign.token = callers[slices.IndexFunc(callers, func(c caller) bool { return c.role == "foreign" })].token
-	const nobodys = "tcp 10.0.0.1:443 10.1.0.2:55001" // and in a's match
+	const nobodys = "tcp 10.0.0.1:443 10.1.0.2:55001" // in a's match
 	into := func(name string) string { return eth0 + "/connections/" + url.PathEscape(name) + "?dry_run=true" }
 	at := func(path string) func(string) string { return func(string) string { return path } }
 	for _, each := range []struct {
@@ -160,12 +160,12 @@ func (a *asking) reach(ctx context.Context, callers []caller) (asked int, told [
 		body         func(name string) any
 		theirs, none string
 	}{
-		{"another's connection into one's own group", http.MethodPut, into, func(string) any { return map[string]any{"group": "b"} }, connection, nobodys},
-		{"a connection into another's group", http.MethodPut, at(into(nobodys)), func(group string) any { return map[string]any{"group": group} }, "a/secret", "a/none"},
-		{"a token of another's", http.MethodPost, at("/v1/tokens?dry_run=true"), func(tenant string) any {
+		{"a connection of another tenant into the own group", http.MethodPut, into, func(string) any { return map[string]any{"group": "b"} }, connection, nobodys},
+		{"a connection into a group of another tenant", http.MethodPut, at(into(nobodys)), func(group string) any { return map[string]any{"group": group} }, "a/secret", "a/none"},
+		{"a token for another tenant", http.MethodPost, at("/v1/tokens?dry_run=true"), func(tenant string) any {
 			return map[string]any{"name": "x", "role": "viewer", "tenant": tenant}
 		}, "a", "none"},
-		{"a group that is to be another's", http.MethodPut, at(eth0 + "/out/groups/b%2Fx?dry_run=true"), func(tenant string) any {
+		{"a group for another tenant", http.MethodPut, at(eth0 + "/out/groups/b%2Fx?dry_run=true"), func(tenant string) any {
 			return map[string]any{"tenant": tenant, "default": true}
 		}, "a", "none"},
 	} {
@@ -180,9 +180,9 @@ func (a *asking) reach(ctx context.Context, callers []caller) (asked int, told [
 			texts[i] = strings.ReplaceAll(string(text), name, each.none)
 		}
 		if answers[0] < 400 || answers[0] >= 500 || answers[0] != answers[1] {
-			told = append(told, fmt.Sprintf("%s: %d, and %d for what is not there", each.what, answers[0], answers[1]))
+			told = append(told, fmt.Sprintf("%s: %d, but %d for an object that does not exist", each.what, answers[0], answers[1]))
 		} else if each.theirs == connection && texts[0] != texts[1] {
-			told = append(told, fmt.Sprintf("%s: %s, and %s for what is not there", each.what, texts[0], texts[1]))
+			told = append(told, fmt.Sprintf("%s: %s, but %s for an object that does not exist", each.what, texts[0], texts[1]))
 		}
 	}
 	return asked, told, nil

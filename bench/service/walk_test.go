@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a foreign tenant is answered is held to 404, by requests that are right.
+// A foreign tenant must get 404 for valid requests.
 func TestJudge(t *testing.T) {
 	const group, conn = eth0 + "/out/groups/{group}", eth0 + "/connections/{connection}"
 	for _, c := range []struct {
@@ -31,8 +31,8 @@ func TestJudge(t *testing.T) {
 		{"tenant", http.MethodPut, eth0, "putInterface", 403, "", true},
 		{"operator", http.MethodPut, eth0, "putInterface", 400, "", false},
 		{"viewer", http.MethodPut, group, "putGroup", 200, "", false},
-		{"nobody", http.MethodPost, "/v1/login", "login", 200, "", true},
-		{"nobody", http.MethodGet, eth0, "getInterface", 401, "", true},
+		{"anonymous", http.MethodPost, "/v1/login", "login", 200, "", true},
+		{"anonymous", http.MethodGet, eth0, "getInterface", 401, "", true},
 	} {
 		if why := judge(c.role, c.method, c.path, c.operation, c.status, c.text); (why == "") != c.right {
 			t.Errorf("%s as %s with %d %s: %q", c.operation, c.role, c.status, c.text, why)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// watching are those who are told of changes as they happen.
+// watching is a set of watchers of changes.
 type watching struct {
 	each []watcher
 	all  sync.WaitGroup
@@ -28,7 +28,7 @@ type watcher struct {
 	err     error // why it ended
 }
 
-// watch has so many watch, spread over the controllers, until ctx ends.
+// watch starts watchers, distributed over the controllers, until ctx ends.
 func (p *place) watch(ctx context.Context, n int) *watching {
 	w := &watching{each: make([]watcher, n)}
 	for i := range w.each {
@@ -64,7 +64,7 @@ func (w *watcher) watch(ctx context.Context, a *asking) error {
 	return errors.Join(lines.Err(), errors.New("the stream has ended"))
 }
 
-// stream is one of events, which the caller closes.
+// stream opens a stream of events, which the caller closes.
 func (a *asking) stream(ctx context.Context, path string) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *asking) stream(ctx context.Context, path string) (io.ReadCloser, error)
 	return got.Body, nil
 }
 
-// open waits until all streams are.
+// open waits until all streams are open.
 func (w *watching) open(ctx context.Context) error {
 	for until := time.Now().Add(startPatience); ; time.Sleep(50 * time.Millisecond) {
 		err := w.those(func(one *watcher) bool { return one.open.Load() }, "are open")
@@ -92,12 +92,12 @@ func (w *watching) open(ctx context.Context) error {
 	}
 }
 
-// served tells whether all streams are open, and each was told of changes.
+// served returns an error unless all streams are open, and each has received changes.
 func (w *watching) served() error {
-	return w.those(func(one *watcher) bool { return one.open.Load() && one.changes.Load() > 0 }, "are open and were told of changes")
+	return w.those(func(one *watcher) bool { return one.open.Load() && one.changes.Load() > 0 }, "are open and have received changes")
 }
 
-// those is an error that says which streams are not as is wanted.
+// those returns an error with the streams that do not meet a condition.
 func (w *watching) those(are func(*watcher) bool, wanted string) error {
 	var not []string
 	for i := range w.each {
@@ -115,7 +115,7 @@ func (w *watching) those(are func(*watcher) bool, wanted string) error {
 	return fmt.Errorf("only %d of %d watchers %s (%s)", len(w.each)-len(not), len(w.each), wanted, strings.Join(not[:min(len(not), 3)], "; "))
 }
 
-// sum is how many changes were told of in all.
+// sum returns the total number of received changes.
 func (w *watching) sum() (n int64) {
 	for i := range w.each {
 		n += w.each[i].changes.Load()

@@ -13,16 +13,15 @@ import (
 	"headgate.dev/headgate/bench"
 )
 
-// clock counts the processor time of programs. It is the scheduler's own count, in
-// ns, and not the machine's ticks (/proc/stat), in which is also whatever else the
-// machine does.
+// clock counts the processor time of programs, by the scheduler's own counters in ns. The machine's
+// ticks (/proc/stat) would include other programs.
 type clock struct {
 	mu   sync.Mutex
-	seen map[int]time.Duration // the most that each has had, because what has ended tells no more
-	base time.Duration         // what they had before
+	seen map[int]time.Duration // the maximum of each, because programs that have exited have no counters
+	base time.Duration         // time before zero
 }
 
-// watch adds programs, which count from their own beginning.
+// watch adds programs, which count from their start.
 func (c *clock) watch(pids ...int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,13 +33,13 @@ func (c *clock) watch(pids ...int) {
 	}
 }
 
-// zero lets all of them count from now.
+// zero makes all of them count from now.
 func (c *clock) zero() {
 	c.base = 0
 	c.base = c.total()
 }
 
-// total is what they have used since zero.
+// total returns what they have used since zero.
 func (c *clock) total() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,11 +51,11 @@ func (c *clock) total() time.Duration {
 	return sum
 }
 
-// glances is how often in a second clocks are read: a program that ends between two
-// takes with it what it used since the last.
+// glances is how often in a second clocks are read: a program that exits between two readings loses
+// its time since the last.
 const glances = 50
 
-// each is what they use in each of n seconds, in percent of one processor.
+// each returns the time used in each of n seconds, in percent of one processor.
 func (c *clock) each(ctx context.Context, n int) (percent []float64, err error) {
 	began, last, at := time.Now(), c.total(), time.Now()
 	every := time.NewTicker(time.Second / glances)
@@ -77,8 +76,7 @@ func (c *clock) each(ctx context.Context, n int) (percent []float64, err error) 
 	return percent, nil
 }
 
-// softirqThreads are the kernel's threads that forward packets when there are many,
-// one on each processor.
+// softirqThreads returns the kernel's threads that forward packets under load, one on each processor.
 func softirqThreads() (pids []int, err error) {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, path := range names {
@@ -88,7 +86,7 @@ func softirqThreads() (pids []int, err error) {
 		}
 	}
 	if len(pids) == 0 || bench.Ran(os.Getpid()) == 0 {
-		return nil, fmt.Errorf("/proc does not say how long ksoftirqd and programs run (%d threads of ksoftirqd; /proc/PID/task/TID/schedstat): is it that of another process namespace, or of a kernel without CONFIG_SCHED_INFO?", len(pids))
+		return nil, fmt.Errorf("cannot read the processor time of ksoftirqd and programs from /proc (%d threads of ksoftirqd; /proc/PID/task/TID/schedstat): it needs that of the initial process namespace, and a kernel with CONFIG_SCHED_INFO", len(pids))
 	}
 	return pids, nil
 }

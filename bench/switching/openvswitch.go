@@ -14,32 +14,31 @@ import (
 	"headgate.dev/headgate/lab"
 )
 
-// ovs is an Open vSwitch of our own in the host: its programs are our children in
-// the host's namespace, its database and sockets are in a folder of their own, and
-// its datapath is the one in user space, which needs no kernel module. What the
-// machine's own Open vSwitch does is no concern of it.
+// ovs is a private Open vSwitch in the host: its programs are child processes in the host's namespace,
+// its database and sockets are in their own folder, and its datapath is the one in user space, which
+// needs no kernel module. It is independent of the machine's own Open vSwitch.
 type ovs struct {
 	dir      string
 	host     *lab.Node
 	programs []*program
 }
 
-// program is one that runs until it is ended.
+// program is a program that runs until it is stopped.
 type program struct {
 	*lab.Cmd
 	said bytes.Buffer
 	gone chan struct{}
 }
 
-// schema is where Debian's package has the database's layout.
+// schema is the database schema of Debian's package.
 const schema = "/usr/share/openvswitch/vswitch.ovsschema"
 
-// ovsPatience is for a program that starts or ends on a busy machine.
+// ovsPatience is the time limit for a program to start or exit on a busy machine.
 const ovsPatience = 10 * time.Second
 
 func openvSwitch(ctx context.Context, l *lab.Lab) (_ *built, err error) {
 	if _, err := os.Stat(schema); err != nil {
-		return nil, fmt.Errorf("there is no Open vSwitch: install the package openvswitch-switch (%w)", err)
+		return nil, fmt.Errorf("cannot find Open vSwitch: install the package openvswitch-switch (%w)", err)
 	}
 	dir, err := os.MkdirTemp("", "headgate-ovs-")
 	if err != nil {
@@ -48,7 +47,7 @@ func openvSwitch(ctx context.Context, l *lab.Lab) (_ *built, err error) {
 	o := &ovs{dir: dir, host: l.Node(host)}
 	b := &built{close: o.close}
 	if err := o.start(ctx); err != nil {
-		return b, fmt.Errorf("open vSwitch: %w", err)
+		return b, fmt.Errorf("cannot set up Open vSwitch: %w", err)
 	}
 	for _, p := range o.programs {
 		b.pids = append(b.pids, p.Process.Pid)
@@ -59,7 +58,7 @@ func openvSwitch(ctx context.Context, l *lab.Lab) (_ *built, err error) {
 func (o *ovs) start(ctx context.Context) error {
 	db := o.path("conf.db")
 	if out, err := o.command(ctx, "ovsdb-tool", "create", db, schema).CombinedOutput(); err != nil {
-		return fmt.Errorf("make its database: %w: %s", err, out)
+		return fmt.Errorf("cannot create its database: %w: %s", err, out)
 	}
 	const quiet = "-vconsole:warn"
 	if err := o.run(ctx, o.path("db.sock"), "ovsdb-server", db, "--remote=p"+o.remote(), "--unixctl="+o.path("db.ctl"), quiet); err != nil {
@@ -80,10 +79,10 @@ func (o *ovs) start(ctx context.Context) error {
 
 func (o *ovs) path(name string) string { return filepath.Join(o.dir, name) }
 
-// remote is the database's socket, as Open vSwitch writes it.
+// remote returns the database's socket, in Open vSwitch's syntax.
 func (o *ovs) remote() string { return "unix:" + o.path("db.sock") }
 
-// command is one in the host that keeps its files in our folder.
+// command returns a command in the host that keeps its files in this folder.
 func (o *ovs) command(ctx context.Context, name string, args ...string) *lab.Cmd {
 	c := o.host.Command(ctx, name, args...)
 	c.Env = append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir)
@@ -91,7 +90,7 @@ func (o *ovs) command(ctx context.Context, name string, args ...string) *lab.Cmd
 	return c
 }
 
-// vsctl changes the switch, and returns when it has.
+// vsctl changes the switch, and returns when the change is complete.
 func (o *ovs) vsctl(ctx context.Context, args ...string) error {
 	args = append([]string{"--db=" + o.remote(), fmt.Sprintf("--timeout=%.0f", ovsPatience.Seconds())}, args...)
 	if out, err := o.command(ctx, "ovs-vsctl", args...).CombinedOutput(); err != nil {
@@ -100,7 +99,7 @@ func (o *ovs) vsctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// run starts a program and returns when it has made its socket.
+// run starts a program and returns when it has created its socket.
 func (o *ovs) run(ctx context.Context, socket, name string, args ...string) error {
 	p := &program{Cmd: o.command(ctx, name, args...), gone: make(chan struct{})}
 	p.Stdout, p.Stderr = &p.said, &p.said
@@ -109,7 +108,7 @@ func (o *ovs) run(ctx context.Context, socket, name string, args ...string) erro
 	}
 	o.programs = append(o.programs, p)
 	go func() {
-		_ = p.Wait() // it is ended by a signal
+		_ = p.Wait() // it is terminated by a signal
 		close(p.gone)
 	}()
 	give := time.NewTimer(ovsPatience)
@@ -120,21 +119,21 @@ func (o *ovs) run(ctx context.Context, socket, name string, args ...string) erro
 		}
 		select {
 		case <-p.gone:
-			return errors.Join(fmt.Errorf("%s has ended: %s", name, p.said.String()), ctx.Err())
+			return errors.Join(fmt.Errorf("%s has exited: %s", name, p.said.String()), ctx.Err())
 		case <-give.C:
-			return fmt.Errorf("%s makes no %s within %v", name, socket, ovsPatience)
+			return fmt.Errorf("%s has not created %s within %v", name, socket, ovsPatience)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
 
-// close ends the programs, the last first, and removes their files.
+// close stops the programs, the last first, and removes their files.
 func (o *ovs) close() error {
 	var errs []error
 	for i := len(o.programs) - 1; i >= 0; i-- {
 		p := o.programs[i]
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-			_ = p.Process.Signal(signal) // it may have ended
+			_ = p.Process.Signal(signal) // it may have exited
 			select {
 			case <-p.gone:
 			case <-time.After(ovsPatience / 2):
@@ -145,7 +144,7 @@ func (o *ovs) close() error {
 		select {
 		case <-p.gone:
 		default:
-			errs = append(errs, fmt.Errorf("process %d (%s) does not end", p.Process.Pid, p.Path))
+			errs = append(errs, fmt.Errorf("process %d (%s) does not exit", p.Process.Pid, p.Path))
 		}
 	}
 	return errors.Join(append(errs, os.RemoveAll(o.dir))...)

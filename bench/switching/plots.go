@@ -7,11 +7,10 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// titles of what is measured.
+// titles of the measures.
 var titles = [measures]string{"Processor time", "VM1 to VM2", "VM2 to PM", "PM to VM1"}
 
-// plots are the seed's figures VI.2 to VI.5 with ours in them, and bars of what is
-// beyond.
+// plots are the thesis's figures VI.2 to VI.5 with the measured values, and bars of higher rates.
 func plots(claims []bench.Claim) (out []plot.Plot) {
 	found := map[string]bench.Claim{}
 	for _, c := range claims {
@@ -19,8 +18,8 @@ func plots(claims []bench.Claim) (out []plot.Plot) {
 	}
 	for m := range measures {
 		p := plot.Plot{
-			File: "seed-" + measureNames[m], Row: "survey", Title: titles[m] + ": the seed's rates", X: "requested (Mbit/s)", Y: "confirmed (Mbit/s)",
-			Caption: fmt.Sprintf("The seed's figure VI.%d. Dotted, with crosses: what the seed measured.", 2+m),
+			File: "seed-" + measureNames[m], Row: "survey", Title: titles[m] + ": rates of the thesis", X: "requested (Mbit/s)", Y: "confirmed (Mbit/s)",
+			Caption: fmt.Sprintf("Figure VI.%d of the thesis. Dotted, with crosses: the values of the thesis.", 2+m),
 		}
 		if m == cpu {
 			p.Y = "busy (% of a core)"
@@ -39,7 +38,7 @@ func plots(claims []bench.Claim) (out []plot.Plot) {
 	return out
 }
 
-// beyondIDs are the loads that the seed did not go to, and that all sites have.
+// beyondIDs are the loads above those of the thesis, for all sites.
 func beyondIDs() (ids []string) {
 	for _, mbit := range beyond {
 		ids = append(ids, fmt.Sprintf("%dMbit", mbit))
@@ -54,12 +53,12 @@ func value(c bench.Claim) (float64, bool) {
 	return *c.Ours, true
 }
 
-// curves are a site's, and the seed's if it has that site.
+// curves are a site's, and the thesis's if it has that site.
 func curves(s site, measure, colour int, found map[string]bench.Claim) (out []plot.Line) {
 	ours := plot.Line{Name: s.name, Colour: colour}
-	paper := plot.Line{Name: "the seed's " + s.name, Colour: colour, Paper: true}
+	paper := plot.Line{Name: "thesis: " + s.name, Colour: colour, Paper: true}
 	if s.seed == seedBridge {
-		paper.Name = "the seed's Xen bridge"
+		paper.Name = "thesis: Xen bridge"
 	}
 	for _, mbit := range seedRates {
 		x := float64(mbit)
@@ -79,9 +78,9 @@ func curves(s site, measure, colour int, found map[string]bench.Claim) (out []pl
 	return out
 }
 
-// processors are bars of every site's processor time beyond the seed's rates.
+// processors are bars of every site's processor time above the thesis's rates.
 func processors(found map[string]bench.Claim) plot.Plot {
-	p := plot.Plot{File: "beyond-cpu", Row: "survey", Title: titles[cpu] + " beyond the seed's rates", Y: "busy (% of a core)", Caption: "By what is requested on each hop."}
+	p := plot.Plot{File: "beyond-cpu", Row: "survey", Title: titles[cpu] + " above the thesis's rates", Y: "busy (% of a core)", Caption: "By the requested rate of each hop."}
 	p.Bars = bars(beyondIDs(), func(s site, id string) bench.Claim { return found[cell{s, load{id: id}}.id(measureNames[cpu])] })
 	return p
 }
@@ -103,7 +102,7 @@ func bars(groups []string, of func(s site, group string) bench.Claim) *plot.Bars
 		for _, g := range groups {
 			v, ok := value(of(s, g))
 			if !ok {
-				v = -1 // there is none
+				v = -1 // not measured
 			}
 			set.Values = append(set.Values, v)
 		}

@@ -20,11 +20,11 @@ var hops = [...][2]string{{"vm1", "vm2"}, {"vm2", "pm"}, {"pm", "vm1"}}
 
 const basePort = 5001
 
-// datagram is what the seed's iperf3 sends: its confirmed rates at 5 Mbit/s are 4.98
-// and 5.05, which is 76 and 77 datagrams of 8 KiB in a second.
+// datagram is what the thesis's iperf3 sends: its received rates at 5 Mbit/s are 4.98 and 5.05, which
+// is 76 and 77 datagrams of 8 KiB a second.
 const datagram = 8192
 
-// ring is three iperf3 at once.
+// ring is three iperf3 in parallel.
 type ring struct {
 	mbit    float64 // each hop's rate as payload, over UDP; 0 is one CUBIC connection without limit
 	seconds int
@@ -32,23 +32,22 @@ type ring struct {
 	pids    []int // of the switch's own programs
 }
 
-// confirmed is what was received in each second, in Mbit/s of payload, by hop, and
-// how busy it kept the processors: all of it, and the switch's own programs in the mean.
+// confirmed is the received rate of each second, in Mbit/s of payload, by hop, and the processor time:
+// the total, and the mean of the switch's own programs.
 type confirmed struct {
 	mbit [len(hops)][]float64
 	busy []float64
 	own  float64
 }
 
-// attempts is how often a ring is begun that hangs: iperf3's own control connection
-// passes the switch that the ring overloads (Open vSwitch at 1000 Mbit/s: one run of
-// five).
+// attempts is how often a ring that blocks is restarted: iperf3's own control connection passes the
+// switch that the ring overloads (Open vSwitch at 1000 Mbit/s: one run of five).
 const attempts = 3
 
 // run measures the ring once.
 func (r ring) run(ctx context.Context, l *lab.Lab) (c confirmed, err error) {
 	for range attempts {
-		// iperf3 ends by itself; what hangs is ended with this.
+		// iperf3 exits by itself; a blocked one is killed by this.
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(r.seconds)*time.Second+20*time.Second)
 		c, err = r.attempt(bounded, l)
 		hung := bounded.Err() != nil
@@ -107,7 +106,7 @@ func (r ring) attempt(ctx context.Context, l *lab.Lab) (c confirmed, err error) 
 	return c, nil
 }
 
-// receiver is an iperf3 that serves once and says what it received.
+// receiver is an iperf3 that serves once and reports what it received.
 type receiver struct {
 	*lab.Cmd
 	said, wrong bytes.Buffer
@@ -117,7 +116,7 @@ func receive(ctx context.Context, at *lab.Node, port int) (*receiver, error) {
 	r := &receiver{Cmd: at.Command(ctx, "iperf3", "-s", "-1", "-J", "-p", fmt.Sprint(port))}
 	r.Stdout, r.Stderr = &r.said, &r.wrong
 	if err := r.Start(); err != nil {
-		return nil, fmt.Errorf("start iperf3 (install the package iperf3): %w", err)
+		return nil, fmt.Errorf("cannot start iperf3 (install the package iperf3): %w", err)
 	}
 	for until := time.Now().Add(5 * time.Second); !listens(r.Process.Pid, port); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(until) || ctx.Err() != nil {
@@ -128,7 +127,7 @@ func receive(ctx context.Context, at *lab.Node, port int) (*receiver, error) {
 	return r, nil
 }
 
-// listens tells whether a TCP socket listens on a port in a process's namespace.
+// listens reports whether a TCP socket listens on a port in a process's namespace.
 func listens(pid, port int) bool {
 	for _, family := range []string{"tcp", "tcp6"} {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, family))
@@ -142,7 +141,7 @@ func listens(pid, port int) bool {
 	return false
 }
 
-// each waits for the end, and gives what was received in each second.
+// each waits for the end, and returns the received rate of each second.
 func (r *receiver) each() ([]float64, error) {
 	if err := r.Wait(); err != nil {
 		return nil, fmt.Errorf("iperf3: %w: %s", err, &r.wrong)
@@ -150,8 +149,7 @@ func (r *receiver) each() ([]float64, error) {
 	return secondsOf(r.said.Bytes())
 }
 
-// secondsOf reads iperf3's JSON: the rates of its intervals, without the last if that
-// is a remainder.
+// secondsOf parses iperf3's JSON: the rates of its intervals, without an incomplete last one.
 func secondsOf(report []byte) (mbit []float64, err error) {
 	var r struct {
 		Error     string
@@ -163,7 +161,7 @@ func secondsOf(report []byte) (mbit []float64, err error) {
 		}
 	}
 	if err := json.Unmarshal(report, &r); err != nil {
-		return nil, fmt.Errorf("iperf3 says what cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot parse iperf3's output: %w", err)
 	}
 	if r.Error != "" {
 		return nil, errors.New("iperf3: " + r.Error)
@@ -179,7 +177,7 @@ func secondsOf(report []byte) (mbit []float64, err error) {
 	return mbit, nil
 }
 
-// send lets iperf3 send on one hop to its end, on the clock.
+// send runs iperf3 on one hop, with its processor time counted.
 func (r ring) send(ctx context.Context, from *lab.Node, hop [2]string, port int, on *clock) error {
 	addr, err := r.addr(hop[0], hop[1])
 	if err != nil {

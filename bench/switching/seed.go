@@ -9,29 +9,29 @@ import (
 //go:embed seed.txt
 var seedTable string
 
-// What is measured in a cell.
+// The measures of a cell.
 const (
-	cpu = iota // the host's busy processors, in % of one
+	cpu = iota // the host's used processor time, in % of one
 	vm1vm2
 	vm2pm
-	pmvm1 // confirmed throughput, Mbit/s
+	pmvm1 // received throughput, Mbit/s
 	measures
 )
 
-// measureNames are the last words of claims.
+// measureNames are the last words of claim ids.
 var measureNames = [measures]string{"cpu", "vm1-vm2", "vm2-pm", "pm-vm1"}
 
-// The seed's two switches.
+// The thesis's two switches.
 const (
 	seedBridge = iota
 	seedOpenvSwitch
 	seedSwitches
 )
 
-// seedRates are the requested rates of the seed, in Mbit/s.
+// seedRates are the requested rates of the thesis, in Mbit/s.
 var seedRates = []int{5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55}
 
-// seedMeans are the means of the seed's ten measurements, by requested Mbit/s.
+// seedMeans are the means of the thesis's ten measurements, by requested Mbit/s.
 var seedMeans = meansOf(seedTable)
 
 type seedCells [seedSwitches][measures]float64

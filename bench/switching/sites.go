@@ -16,33 +16,33 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// machines of the ring, and host, which is what joins them.
+// machines of the ring, and host, which connects them.
 var machines = []string{"vm1", "vm2", "pm"}
 
 const host = "host"
 
-// site is what the ring's packets pass.
+// site is the path of the ring's packets.
 type site struct {
 	id, name string
-	// seed is the column of the seed's table; -1 if it has none.
+	// seed is the column of the thesis's table; -1 if it has none.
 	seed int
-	// joined: a host is between the machines, each with a device called by the
-	// machine's name; else they are joined directly, in the ring.
+	// joined: a host connects the machines, each with a device that has the machine's name; otherwise
+	// they are connected directly, in the ring.
 	joined, router bool
-	// noOffload: checksums are made by the sender, and nothing is joined or cut.
+	// noOffload: the sender computes checksums, and there is no segmentation or aggregation offload.
 	noOffload bool
-	// build makes the switch in the host; nil if the host's routes, or direct links,
-	// are all. What it gives is closed before the network goes.
+	// build creates the switch in the host; nil if the host routes, or for direct links. Its result is
+	// closed before the network is removed.
 	build func(ctx context.Context, l *lab.Lab) (*built, error)
 }
 
-// built is a switch that runs.
+// built is a running switch.
 type built struct {
 	pids  []int // of programs that do its work
 	close func() error
 }
 
-// nothing is to close what goes with its namespace.
+// nothing closes a switch that is removed with its namespace.
 func nothing() error { return nil }
 
 var sites = []site{
@@ -53,9 +53,9 @@ var sites = []site{
 	{id: "none", name: "no switch", seed: -1},
 }
 
-// fragmentMemory is room for datagrams of which fragments are missing. A receiver
-// keeps them for 30 s, and takes no fragment of any other once it has 4 MiB of them:
-// behind a switch that drops, it confirmed nothing from the fourth second on.
+// fragmentMemory is the memory for datagrams with missing fragments. A receiver keeps them for 30 s,
+// and accepts no fragment of any other once it has 4 MiB of them: behind a switch that drops, it
+// received nothing from the fourth second on.
 var fragmentMemory = map[string]string{"net.ipv4.ipfrag_high_thresh": fmt.Sprint(256 << 20)}
 
 func (s site) topology() *lab.Topology {
@@ -76,7 +76,7 @@ func (s site) topology() *lab.Topology {
 	return t
 }
 
-// addr is where the machine "from" reaches the machine "to".
+// addr returns the address by which the machine "from" reaches the machine "to".
 func (s site) addr(t *lab.Topology) func(from, to string) (netip.Addr, error) {
 	return func(from, to string) (netip.Addr, error) {
 		if s.joined && !s.router {
@@ -91,22 +91,22 @@ func (s site) addr(t *lab.Topology) func(from, to string) (netip.Addr, error) {
 				return d.IPv4.Addr(), nil
 			}
 		}
-		return netip.Addr{}, fmt.Errorf("there is no way from %s to %s", from, to)
+		return netip.Addr{}, fmt.Errorf("no path from %s to %s", from, to)
 	}
 }
 
-// switched is a machine's address on the switch: of the network for benchmarks
-// (RFC 2544), which no lab's link has.
+// switched returns a machine's address on the switch: of the network for benchmarks (RFC 2544), which
+// no link of a lab has.
 func switched(machine string) netip.Prefix {
 	for i, m := range machines {
 		if m == machine {
 			return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), 24)
 		}
 	}
-	panic("switching: there is no machine " + machine)
+	panic("switching: unknown machine " + machine)
 }
 
-// settle gives the machines their addresses on the switch.
+// settle assigns the machines their addresses on the switch.
 func settle(l *lab.Lab) error {
 	for _, m := range machines {
 		err := l.Node(m).Do(func() error {
@@ -118,16 +118,16 @@ func settle(l *lab.Lab) error {
 			return netlink.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}})
 		})
 		if err != nil {
-			return fmt.Errorf("give %s an address on the switch: %w", m, err)
+			return fmt.Errorf("cannot assign %s an address on the switch: %w", m, err)
 		}
 	}
 	return nil
 }
 
-// bridgeName is that of the Linux bridge and of Open vSwitch's in the host.
+// bridgeName is the name of the Linux bridge and of Open vSwitch's bridge in the host.
 const bridgeName = "br0"
 
-// bridge joins the host's devices by a Linux bridge. It goes with its namespace.
+// bridge connects the host's devices by a Linux bridge, which is removed with its namespace.
 func bridge(_ context.Context, l *lab.Lab) (*built, error) {
 	err := l.Node(host).Do(func() error {
 		attrs := netlink.NewLinkAttrs()
@@ -148,17 +148,17 @@ func bridge(_ context.Context, l *lab.Lab) (*built, error) {
 		return netlink.LinkSetUp(br)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a bridge: %w", err)
+		return nil, fmt.Errorf("cannot create a bridge: %w", err)
 	}
 	return &built{close: nothing}, settle(l)
 }
 
-// groupsLimit is more than any hop gets, so that what is measured is what it costs
-// to classify, count and queue.
+// groupsLimit exceeds the rate of any hop, so that the cost of classifying, counting and queueing is
+// measured.
 const groupsLimit = 100 * unit.Gbit
 
-// bridgeWithGroups has Headgate's groups on each port of the bridge, for what leaves
-// there: every packet of the ring is classified and queued once.
+// bridgeWithGroups has Headgate's groups on each port of the bridge, in direction out: every packet of
+// the ring is classified and queued once.
 func bridgeWithGroups(ctx context.Context, l *lab.Lab) (*built, error) {
 	b, err := bridge(ctx, l)
 	if err != nil {
@@ -174,13 +174,13 @@ func bridgeWithGroups(ctx context.Context, l *lab.Lab) (*built, error) {
 	}
 	for _, m := range machines {
 		if err := l.Node(host).Do(func() error { return limit(engine, m) }); err != nil {
-			return b, fmt.Errorf("groups on %s: %w", m, err)
+			return b, fmt.Errorf("cannot apply groups on %s: %w", m, err)
 		}
 	}
 	return b, nil
 }
 
-// limit puts a group for each hop on a device, and one for the rest.
+// limit applies a group for each hop on a device, and one for the rest.
 func limit(engine shaper.Shaper, dev string) error {
 	d := group.Direction{Limit: groupsLimit, Groups: []group.Group{
 		{Name: "rest", Guarantee: group.Amount{Share: unit.Whole / 4}, Default: true},
@@ -194,7 +194,7 @@ func limit(engine shaper.Shaper, dev string) error {
 	}
 	tree, problems := d.Resolve("out", true)
 	if len(problems) > 0 {
-		return fmt.Errorf("the bench's own groups are wrong: %w", problems[0])
+		return fmt.Errorf("the benchmark's groups are invalid: %w", problems[0])
 	}
 	_, err := engine.Apply(shaper.Plan{Dev: dev, Perspective: group.Host, Out: &tree})
 	return err

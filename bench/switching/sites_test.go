@@ -20,7 +20,7 @@ import (
 	"headgate.dev/headgate/shaper/htb"
 )
 
-// Each site carries the ring, and carries it through what it is named for.
+// Each site carries the ring through the switch for which it is named.
 //
 //	vm1 ─┐
 //	vm2 ─┼─ host       (no switch: vm1 ─ vm2 ─ pm ─ vm1)
@@ -53,7 +53,7 @@ func TestSitesCarryTheRing(t *testing.T) {
 				for i, hop := range hops {
 					// 10 Mbit/s is 153 datagrams in a second; a fifth may be late.
 					if v := found.mbit[i][0]; v < 8 || v > 11 {
-						t.Errorf("%v: %v Mbit/s of 10 are confirmed", hop, v)
+						t.Errorf("%v: %v Mbit/s of 10 were received", hop, v)
 					}
 				}
 				if v := found.busy[0]; v <= 0 {
@@ -67,21 +67,20 @@ func TestSitesCarryTheRing(t *testing.T) {
 	}
 }
 
-// passed checks that the host's devices sent the ring, by the switch that the site
-// is named for.
+// passed checks that the host's devices sent the ring, through the switch for which the site is named.
 func passed(t *testing.T, l *lab.Lab, s site) {
 	t.Helper()
 	err := l.Node(host).Do(func() error {
 		_, err := netlink.LinkByName(bridgeName)
 		if made := err == nil; made != (s.build != nil) {
-			return fmt.Errorf("there is a %s: %v", bridgeName, made)
+			return fmt.Errorf("%s exists: %v", bridgeName, made)
 		}
 		for _, m := range machines {
 			link, err := netlink.LinkByName(m)
 			if err != nil {
 				return err
 			}
-			// 150 datagrams of six fragments each, at the least.
+			// 150 datagrams of six fragments each, at least.
 			if sent := link.Attrs().Statistics.TxPackets; sent < 700 {
 				return fmt.Errorf("the host sent %d packets to %s", sent, m)
 			}
@@ -117,14 +116,13 @@ func bytesOf(groups []shaper.GroupState, path string) uint64 {
 	return 0
 }
 
-// A bench that is interrupted leaves no program, no file and no namespace of Open
-// vSwitch's.
+// An interrupted bench leaves no process, no file and no namespace of Open vSwitch.
 func TestInterruptedLeavesNothing(t *testing.T) {
 	labtest.NeedRoot(t)
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	b := Bench(bench.NewDraw(1))
-	// While it is made, and while the ring runs.
+	// While it is created, and while the ring runs.
 	for _, after := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 1500 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
 		began := time.Now()
@@ -138,21 +136,21 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 		}
 		// It would have taken 10 s.
 		if took := time.Since(began); took > after+7*time.Second {
-			t.Errorf("interrupted after %v, it went on to %v", after, took)
+			t.Errorf("interrupted after %v, but it ran until %v", after, took)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-			t.Errorf("after %v there are left %q", after, left)
+			t.Errorf("after %v these files are left: %q", after, left)
 		}
 		if left := programsIn(dir); len(left) > 0 {
-			t.Errorf("after %v there run %q", after, left)
+			t.Errorf("after %v these processes run: %q", after, left)
 		}
 		if left, _ := filepath.Glob(fmt.Sprintf("/run/netns/hg-bench-%d*", os.Getpid())); len(left) > 0 {
-			t.Errorf("after %v there are the namespaces %q", after, left)
+			t.Errorf("after %v these namespaces are left: %q", after, left)
 		}
 	}
 }
 
-// programsIn are the command lines of processes that name the folder.
+// programsIn returns the command lines of processes that name the folder.
 func programsIn(dir string) (out []string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
@@ -163,7 +161,7 @@ func programsIn(dir string) (out []string) {
 	return out
 }
 
-// A program that ends at once says why, and is not waited for.
+// The output of a program that exits at once is in the error, and there is no wait.
 func TestProgramThatDoesNotStart(t *testing.T) {
 	labtest.NeedRoot(t)
 	l := labtest.Up(t, sites[0].topology())

@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// measured: the issue asks that every cell be measured and printed, whatever it is.
+// measured: every cell has to be measured and printed, whatever its value.
 var (
 	measuredCPU  = bench.Target{Op: bench.Measured, Unit: "% of a core"}
 	measuredMbit = bench.Target{Op: bench.Measured, Unit: "Mbit/s"}
@@ -21,7 +21,7 @@ var rows = []bench.Row{
 	{ID: "survey", What: "The seed's switch survey (chapter VI, table A.6): the iperf3 ring at 5 to 55 Mbit/s and far beyond, processor time and confirmed throughput through a Linux bridge, Open vSwitch, routed veth, and with groups on; every cell measured and printed beside the seed's."},
 }
 
-// Bench is `headgate bench switching`.
+// Bench returns the bench of `headgate bench switching`.
 func Bench(d *bench.Draw) bench.Bench {
 	b := bench.Bench{
 		Name: "switching", Title: "A survey of virtual switches", About: about, Rows: rows, Subject: "measured", Seed: d.Seed(), Plots: plots,
@@ -42,38 +42,38 @@ const about = `## How it is measured
 **The network** is four namespaces on one machine: vm1, vm2 and pm, each joined to a host
 by a veth pair. The host has a Linux bridge; or Open vSwitch, a private instance with
 the datapath in user space, with which the machines' offloads are off, because it
-forwards unfinished checksums; or it routes; or the bridge has Headgate's groups on each
-port, for what leaves there: a group for each hop, and a limit of 100 Gbit/s, which
-is never reached. "none" is no host at all: the machines are joined directly, and it
-shows what the ring costs without a switch.
+forwards partial checksums; or it routes; or the bridge has Headgate's groups on each
+port, in direction out: a group for each hop, and a limit of 100 Gbit/s, which
+is not reached. "none" is without a host: the machines are connected directly, which
+shows the cost of the ring without a switch.
 
 **The load** is iperf3 in a ring, vm1 to vm2 to pm to vm1, each at the same rate, in UDP
-datagrams of 8 KiB: the seed does not name them, but its confirmed rates at 5 Mbit/s
+datagrams of 8 KiB: the thesis does not specify them, but its received rates at 5 Mbit/s
 are those of 76 and 77 such datagrams a second. The machines have 256 MiB for datagrams
-of which a fragment is missing: with the kernel's 4 MiB a switch that drops silences its
-receivers for half a minute. "unlimited" is one CUBIC connection on
-each hop. "drawn-1" has a rate that the run's seed gave, from 60 to 900 Mbit/s.
+with a missing fragment: with the kernel's 4 MiB the receivers behind a switch that drops
+receive nothing for half a minute. "unlimited" is one CUBIC connection on
+each hop. "drawn-1" has a random rate from 60 to 900 Mbit/s, from the seed of the run.
 
 **Processor time** is that of the six iperf3, of Open vSwitch's programs, and of the kernel's
-softirq threads, by the scheduler's count, one core being 100 %. In one kernel a packet is
-carried through a switch in the name of the program that sends it, all the way to the
-receiver's socket, so that this is nearly all that the ring costs; interrupts of an idle
-processor are not in it, and no other program of the machine is. The seed counts dom0
-alone, with the virtual machines left out. "none" is what to take off. Time for
-which a hypervisor holds the machine back counts as used, where the kernel is not told.
+softirq threads, by the scheduler's counters, one core being 100 %. In one kernel the work for a
+packet, through the switch up to the receiver's socket, is attributed to the sending program,
+so that this is nearly the whole cost of the ring; interrupts of an idle
+processor and other programs of the machine are not included. The thesis counts only dom0,
+without the virtual machines. "none" is to be subtracted. Steal time
+counts as used, if the hypervisor does not report it to the kernel.
 
 **Throughput** is UDP or TCP payload as the receiving iperf3 reports it. A run lasts 10 s, and a
-figure is the median of its seconds; the seed's is the mean of ten. All sites are
-measured at one rate before the next, so that they are compared under like conditions.`
+value is the median of its seconds; that of the thesis is the mean of ten. All sites are
+measured at one rate before the next, so that they are compared under the same conditions.`
 
-// load is what the ring is asked for.
+// load is the load of the ring.
 type load struct {
 	id    string
 	mbit  float64 // 0 is unlimited
 	drawn string
 }
 
-// beyond are the rates that the seed did not go to, in Mbit/s.
+// beyond are the rates above those of the thesis, in Mbit/s.
 var beyond = []int{200, 1000}
 
 const (
@@ -105,14 +105,15 @@ func (c cell) id(what string) string {
 	return id
 }
 
-// wanted: no switch at all is for comparison, at the seed's ends and beyond.
+// wanted: no switch is for comparison, at the lowest and highest rates of the thesis and at higher
+// ones.
 func (c cell) wanted() bool {
 	return c.joined || c.drawn == "" && (c.mbit == 0 || c.mbit == 5 || c.mbit >= 55)
 }
 
 func (c cell) claims() (out []bench.Claim) {
 	for m, name := range measureNames {
-		what, target := "confirmed throughput "+titles[m], measuredMbit
+		what, target := "received throughput "+titles[m], measuredMbit
 		if m == cpu {
 			what, target = "processor time of the ring and the switch", measuredCPU
 		}
@@ -125,7 +126,7 @@ func (c cell) claims() (out []bench.Claim) {
 	return out
 }
 
-// seconds is how long iperf3 runs: the seed's ten measurements, or one.
+// seconds is how long iperf3 runs: the thesis's ten measurements, or one.
 func seconds(quick bool) int {
 	if quick {
 		return 1
@@ -152,7 +153,7 @@ func (c cell) run(ctx context.Context, r *bench.Run) (err error) {
 	b := &built{}
 	if c.build != nil {
 		b, err = c.build(ctx, l)
-		if b != nil { // also of what is not complete
+		if b != nil { // an incomplete one as well
 			defer func() { err = errors.Join(err, b.close()) }()
 		}
 		if err != nil {
@@ -166,7 +167,7 @@ func (c cell) run(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("read the offloads of %s: %w", machines[0], err)
+		return fmt.Errorf("cannot read the offloads of %s: %w", machines[0], err)
 	}
 	found, err := ring{mbit: c.mbit, seconds: seconds(r.Quick), addr: c.addr(t), pids: b.pids}.run(ctx, l)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/internal/plot"
 )
 
-// The figures that the issue quotes are the means of the table as it is printed.
+// The values that the requirement quotes are the means of the table as printed.
 func TestSeedTable(t *testing.T) {
 	if len(seedMeans) != len(seedRates) {
 		t.Fatalf("the table has %d rates, want %d", len(seedMeans), len(seedRates))
@@ -25,12 +25,12 @@ func TestSeedTable(t *testing.T) {
 	for i, row := range want {
 		for j, v := range row {
 			if got := seedMeans[55][i][j]; math.Abs(got-v) > 0.051 {
-				t.Errorf("at 55 Mbit/s column %d.%d is %v, the issue has %v", i, j, got, v)
+				t.Errorf("at 55 Mbit/s column %d.%d is %v, want %v", i, j, got, v)
 			}
 		}
 	}
 	for _, rate := range seedRates {
-		// PM to VM1 is what was asked for, all the way: a column that slipped would show.
+		// The rate from PM to VM1 equals the requested rate at all rates: a shifted column would show.
 		for i, row := range seedMeans[rate] {
 			if math.Abs(row[pmvm1]-float64(rate)) > 0.2 {
 				t.Errorf("at %d Mbit/s switch %d has %v from PM to VM1", rate, i, row[pmvm1])
@@ -39,8 +39,8 @@ func TestSeedTable(t *testing.T) {
 	}
 }
 
-// Every cell of the seed's table is a claim with the seed's figure, and every rate
-// beyond is measured through all sites.
+// Every cell of the thesis's table is a claim with the thesis's value, and every higher rate is
+// measured through all sites.
 func TestEveryCellIsClaimed(t *testing.T) {
 	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
 	if err != nil {
@@ -54,13 +54,13 @@ func TestEveryCellIsClaimed(t *testing.T) {
 		}
 	}
 	if want := len(seedRates) * seedSwitches * measures; withPaper != want {
-		t.Errorf("%d claims have the seed's figure, the table has %d", withPaper, want)
+		t.Errorf("%d claims have the thesis's value, the table has %d", withPaper, want)
 	}
 	for id, paper := range map[string]float64{
 		"survey/bridge/55Mbit/cpu": 126.2, "survey/bridge/55Mbit/vm2-pm": 19.1, "survey/open-vswitch/55Mbit/vm1-vm2": 47.3, "survey/open-vswitch/5Mbit/cpu": 22.75,
 	} {
 		if c := byID[id]; c.Paper == nil || math.Abs(*c.Paper-paper) > 0.051 {
-			t.Errorf("%s has the seed's %v, want %v", id, c.Paper, paper)
+			t.Errorf("%s has the thesis's value %v, want %v", id, c.Paper, paper)
 		}
 	}
 	for _, s := range sites {
@@ -68,13 +68,13 @@ func TestEveryCellIsClaimed(t *testing.T) {
 			for _, m := range measureNames {
 				id := fmt.Sprintf("survey/%s/%s/%s", s.id, at, m)
 				if _, ok := byID[id]; !ok {
-					t.Errorf("there is no claim %s", id)
+					t.Errorf("no claim %s", id)
 				}
 			}
 		}
 	}
 	if c := byID["survey/bridge/drawn-1/cpu"]; !strings.Contains(c.Drawn, "Mbit on each hop") {
-		t.Errorf("the drawn rate is said as %q", c.Drawn)
+		t.Errorf("the random rate is described as %q", c.Drawn)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestQuickIsQuick(t *testing.T) {
 	}
 }
 
-// The loads go through the same sites next to each other.
+// The loads pass the same sites next to each other.
 func TestSitesAreInterleaved(t *testing.T) {
 	cases := Bench(bench.NewDraw(1)).Cases
 	for i := range sites {
@@ -94,7 +94,7 @@ func TestSitesAreInterleaved(t *testing.T) {
 	}
 }
 
-// The clock of this program goes on while it works, and stands for one that ends.
+// The clock of this program advances while it works, and does not for one that has exited.
 func TestClock(t *testing.T) {
 	var c clock
 	c.watch(os.Getpid())
@@ -106,7 +106,7 @@ func TestClock(t *testing.T) {
 	before := c.total()
 	spin(200 * time.Millisecond)
 	if used := c.total() - before; used < 200*time.Millisecond || used > 5*time.Second {
-		t.Errorf("200 ms of work are counted as %v", used)
+		t.Errorf("200 ms of work were counted as %v", used)
 	}
 	child := exec.Command("sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read line")
 	in, err := child.StdinPipe()
@@ -127,7 +127,7 @@ func TestClock(t *testing.T) {
 		t.Log("the child read a line")
 	}
 	if dead := of.total(); alive < 5*time.Millisecond || dead < alive {
-		t.Errorf("a program had %v, and %v when it had ended", alive, dead)
+		t.Errorf("a program had %v, and %v after it had exited", alive, dead)
 	}
 	pids, err := softirqThreads()
 	if err != nil || len(pids) == 0 {
@@ -135,7 +135,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// What is used in each second is in percent of one processor.
+// The time of each second is in percent of one processor.
 func TestClockEach(t *testing.T) {
 	var c clock
 	c.watch(os.Getpid())
@@ -147,14 +147,14 @@ func TestClockEach(t *testing.T) {
 	}()
 	percent, err := c.each(t.Context(), 2)
 	stop.Store(true)
-	// A machine that gives us less than a tenth of one processor is not tested on.
+	// The test needs at least a tenth of one processor.
 	if err != nil || len(percent) != 2 || percent[0] < 10 || percent[0] > 250 {
 		t.Errorf("one busy thread: %v %%, %v", percent, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.each(ctx, 1); err == nil {
-		t.Error("interrupted, it says nothing")
+		t.Error("no error for an interruption")
 	}
 }
 
@@ -166,7 +166,7 @@ func TestSecondsOf(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for text, want := range map[string]string{
-		`{"intervals": [], "error": "the server has terminated"}`: "terminated", `{"intervals": []}`: "no interval", `iperf3: no`: "cannot be read",
+		`{"intervals": [], "error": "the server has terminated"}`: "terminated", `{"intervals": []}`: "no interval", `iperf3: no`: "cannot parse",
 	} {
 		if _, err := secondsOf([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -174,7 +174,7 @@ func TestSecondsOf(t *testing.T) {
 	}
 }
 
-// The seed's curves are in the pictures of its rates, whatever was measured.
+// The thesis's curves are in the plots of its rates, whatever was measured.
 func TestPlots(t *testing.T) {
 	b := Bench(bench.NewDraw(1))
 	claims, err := b.Declared(nil)
@@ -203,7 +203,7 @@ func TestPlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.HasPrefix(p.File, "seed-") && !strings.Contains(string(svg), "Xen bridge") {
-			t.Errorf("%s does not show the seed's bridge", p.File)
+			t.Errorf("%s does not show the thesis's bridge", p.File)
 		}
 	}
 }

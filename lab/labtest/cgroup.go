@@ -11,9 +11,9 @@ import (
 	"headgate.dev/headgate/internal/cgroup2"
 )
 
-// Cgroup moves this process, the sockets that it opens from now on and the programs that it
-// starts into a cgroup v2 of its own until the test ends, and gives its path. It is for
-// tests that run alone: what others start meanwhile would be in it, too.
+// Cgroup moves this process, its future sockets and the programs that it starts into a new cgroup v2
+// until the test ends, and returns its path. It is for tests that do not run in parallel: programs
+// that other tests start meanwhile would be in the cgroup as well.
 func Cgroup(t testing.TB) (path string) {
 	t.Helper()
 	root, err := cgroup2.Mount()
@@ -44,7 +44,7 @@ func Cgroup(t testing.TB) (path string) {
 	return path
 }
 
-// Enter moves this process into a cgroup; its sockets stay where they are.
+// Enter moves this process into a cgroup; existing sockets stay in theirs.
 func Enter(t testing.TB, path string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {

@@ -1,4 +1,4 @@
-// Package labtest makes labs for tests: as root, for the length of one test.
+// Package labtest creates labs for tests: as root, for the duration of one test.
 package labtest
 
 import (
@@ -10,27 +10,27 @@ import (
 	"headgate.dev/headgate/lab"
 )
 
-// keepAwake is for the length of the test program.
+// keepAwake applies for the duration of the test program.
 var keepAwake = sync.OnceValue(func() error { _, err := awake.Start(); return err })
 
-// NeedRoot skips the test for an ordinary user, and says what it needs; also
-// under -short, which is for tests that need neither root nor time. A virtual
-// machine's processors stay awake from then on.
+// NeedRoot skips the test for an ordinary user, and reports the required privileges. It also skips
+// under -short, which is for tests that need neither root nor time. From then on it keeps a virtual
+// machine's processors awake.
 func NeedRoot(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("makes network namespaces: not with -short")
+		t.Skip("creates network namespaces: not with -short")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("needs root (CAP_NET_ADMIN, CAP_SYS_ADMIN) to make network namespaces")
+		t.Skip("needs root (CAP_NET_ADMIN, CAP_SYS_ADMIN) to create network namespaces")
 	}
 	if err := keepAwake(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Up makes the lab; the test's end removes it. A topology without a name gets a
-// unique one.
+// Up creates the lab and removes it at the end of the test. A topology without a name gets a unique
+// one.
 func Up(t testing.TB, topology *lab.Topology) *lab.Lab {
 	t.Helper()
 	NeedRoot(t)
@@ -49,13 +49,13 @@ func Up(t testing.TB, topology *lab.Topology) *lab.Lab {
 	return l
 }
 
-// Rig makes the client, router, server network of the benches.
+// Rig creates the client, router, server network of the benchmarks.
 func Rig(t testing.TB, o lab.RigOptions) *lab.Lab {
 	t.Helper()
 	return Up(t, lab.Rig(o))
 }
 
-// Run runs a command inside a node, which must succeed, and returns its output.
+// Run runs a command in a node and returns its output. The test fails if the command does.
 func Run(t testing.TB, n *lab.Node, name string, args ...string) string {
 	t.Helper()
 	out, err := n.Command(t.Context(), name, args...).CombinedOutput()

@@ -18,10 +18,10 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// SCTP, the transport of the bwaas seed's experiments, which only a kernel with its
-// module has.
+// SCTP is the transport of the experiments of the bwaas thesis (docs/seeds.md). Only a kernel with its
+// module has it.
 
-// From uapi/linux/sctp.h; package unix has none of it.
+// From uapi/linux/sctp.h; package unix lacks these.
 const (
 	sctpNoDelay         = 3
 	sctpStatus          = 14
@@ -30,34 +30,34 @@ const (
 	sctpSendInfo        = 2 // struct sctp_sndinfo, as a control message
 
 	statusBytes = 176 // struct sctp_status
-	statusCwnd  = 160 // its primary path's congestion window
+	statusCwnd  = 160 // congestion window of the primary path
 )
 
 const (
-	// SCTPMessage fills more than half a frame, so that no two share a packet.
+	// SCTPMessage fills more than half of a frame, so that no two messages share a packet.
 	SCTPMessage = 1200
-	// SCTPFrame is a message's: Ethernet, IPv4, SCTP and one DATA chunk (14, 20, 12, 16).
+	// SCTPFrame is the size of a message's frame: Ethernet, IPv4, SCTP and one DATA chunk (14, 20, 12,
+	// 16).
 	SCTPFrame = SCTPMessage + 62
-	// ahead is how much of a stream may be in the sockets or on its way: 48 KB, so
-	// that a stream that waits does not take the send buffer away from the others.
+	// ahead is how much data of a stream may be in the sockets or in flight: 48 KB, so that a blocked
+	// stream does not use up the send buffer of the others.
 	ahead = 40
 )
 
-// stream is data within an association.
+// stream is a stream of an association.
 type stream struct {
 	rate           unit.Rate // offered, in layer-2 bits per second
 	sent, received atomic.Int64
 }
 
-// Association is one from one host to another, whose streams are sent and counted
-// until it is closed.
+// Association is an association of two hosts, whose streams are sent and counted until it is closed.
 type Association struct {
 	*testing.T
 	out, in int
 	streams []*stream
 	stop    context.CancelFunc
 	done    sync.WaitGroup
-	cwnd    atomic.Int64 // bytes, looked at last
+	cwnd    atomic.Int64 // bytes, as last read
 }
 
 // Associate opens an association to a port of the host to.
@@ -74,7 +74,7 @@ func Associate(t *testing.T, from, to *lab.Node, port int, rates ...unit.Rate) *
 			return err
 		})
 		if err != nil {
-			t.Fatalf("open an SCTP socket: %v", err)
+			t.Fatalf("cannot open an SCTP socket: %v", err)
 		}
 		return fd
 	}
@@ -91,15 +91,14 @@ func Associate(t *testing.T, from, to *lab.Node, port int, rates ...unit.Rate) *
 		unix.SetsockoptInt(a.out, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 1<<20),
 		unix.SetsockoptInt(a.out, unix.IPPROTO_SCTP, sctpNoDelay, 1),
 		unix.Bind(listener, at), unix.Listen(listener, 1), unix.Connect(a.out, at),
-		// Else streams would wait for each other already in the socket, first come
-		// first served.
+		// Without a scheduler streams would wait for each other in the socket, first in, first out.
 		unix.SetsockoptString(a.out, unix.IPPROTO_SCTP, sctpStreamScheduler, string(scheduler)),
 	)
 	if err == nil {
 		a.in, _, err = unix.Accept4(listener, unix.SOCK_CLOEXEC)
 	}
 	if err != nil {
-		t.Fatalf("open an association to port %d: %v", port, err)
+		t.Fatalf("cannot open an association to port %d: %v", port, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	a.stop = stop
@@ -108,7 +107,7 @@ func Associate(t *testing.T, from, to *lab.Node, port int, rates ...unit.Rate) *
 	return a
 }
 
-// Close ends the association at once: SCTP's ABORT.
+// Close aborts the association (SCTP's ABORT).
 func (a *Association) Close() {
 	a.stop()
 	a.done.Wait()
@@ -118,8 +117,7 @@ func (a *Association) Close() {
 	}
 }
 
-// send offers each stream its rate, and does not make up for what the association
-// did not take.
+// send offers each stream its rate, and does not catch up on data that the association did not accept.
 func (a *Association) send(ctx context.Context) {
 	buf := make([]byte, SCTPMessage)
 	owed := make([]float64, len(a.streams))
@@ -140,7 +138,7 @@ func (a *Association) send(ctx context.Context) {
 				if _, err := unix.SendmsgN(a.out, buf, info, nil, unix.MSG_DONTWAIT); err == nil {
 					s.sent.Add(1)
 				} else if !errors.Is(err, unix.EAGAIN) {
-					a.Errorf("send on stream %d: %v", id, err)
+					a.Errorf("cannot send on stream %d: %v", id, err)
 					return
 				}
 			}
@@ -150,13 +148,13 @@ func (a *Association) send(ctx context.Context) {
 	}
 }
 
-// look reads the congestion window, of which an association has one.
+// look reads the congestion window; an association has one.
 func (a *Association) look() {
 	status, size := make([]byte, statusBytes), uint32(statusBytes)
 	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(a.out), unix.IPPROTO_SCTP, sctpStatus,
 		uintptr(unsafe.Pointer(&status[0])), uintptr(unsafe.Pointer(&size)), 0)
 	if e != 0 || size != statusBytes {
-		a.Errorf("read the association's status: %v, %d bytes", e, size)
+		a.Errorf("cannot read the association's status: %v, %d bytes", e, size)
 		return
 	}
 	a.cwnd.Store(int64(binary.NativeEndian.Uint32(status[statusCwnd:])))
@@ -170,7 +168,7 @@ func (a *Association) receive(ctx context.Context) {
 		case errors.Is(err, unix.EAGAIN):
 			time.Sleep(5 * time.Millisecond)
 		case err != nil || n != SCTPMessage:
-			a.Errorf("receive: %d bytes, %v", n, err)
+			a.Errorf("cannot receive: %d bytes, %v", n, err)
 			return
 		default:
 			a.streams[buf[0]].received.Add(1)
@@ -178,8 +176,8 @@ func (a *Association) receive(ctx context.Context) {
 	}
 }
 
-// Delivered is what the streams of some associations deliver in a time, in layer-2
-// bits per second; the mean of the congestion windows, in bytes, comes with them.
+// Delivered returns the rates that the streams of some associations deliver during a time, in layer-2
+// bits per second, and the mean of the congestion windows, in bytes.
 func Delivered(over time.Duration, list ...*Association) (got []float64, cwnd []int64) {
 	var before []int64
 	for _, a := range list {

@@ -9,25 +9,24 @@ import (
 	"headgate.dev/headgate/internal/awake"
 )
 
-// Attempts is how often Try tries.
+// Attempts is the maximum number of attempts of Try.
 const Attempts = 5
 
-// Constants of attempts that do not count, ours: an emulated link at 1 Gbit/s was
-// late by milliseconds from a tenth of a processor on that a hypervisor kept back.
-// patience is for a whole test program, so that CI ends.
+// Limits of attempts that do not count, chosen by this project: an emulated link at 1 Gbit/s was late
+// by milliseconds once a hypervisor took a tenth of a processor (steal time). patience is for a whole
+// test program, so that CI ends.
 const (
 	stolenBound = 0.1
 	maxPatience = 3 * time.Minute
 )
 
-var patience atomic.Int64 // that was used, ns
+var patience atomic.Int64 // used so far, ns
 
-// Try runs a measurement until it has nothing to complain about, five times at
-// most; the last attempt's complaints fail the test. It is for timing on machines
-// that may stand still: on a virtual one, a real-time thread that only sleeps was
-// late by 10 ms most minutes and by 995 ms once in an hour. What is wrong, and
-// not only late, fails five times as well. An attempt during which a hypervisor
-// kept the processors back does not count, as long as there is patience.
+// Try repeats a measurement until it succeeds, five times at most; the errors of the last attempt fail
+// the test. It is for timing tests on machines that may stall: on a virtual machine, a real-time
+// thread that only sleeps was late by 10 ms in most minutes, and by 995 ms once an hour. A wrong
+// result, as opposed to a late one, fails all five times. An attempt with steal time does not count,
+// until patience is used up.
 func Try(t *testing.T, measure func(c *Check)) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -43,7 +42,7 @@ func Try(t *testing.T, measure func(c *Check)) {
 		took := time.Since(began)
 		if part := (awake.Stolen() - before) / took.Seconds(); part > stolenBound && patience.Load() < int64(maxPatience) {
 			patience.Add(int64(took))
-			t.Logf("an attempt that does not count, because %.0f %% of a processor was kept back: %s", 100*part, c.complaints[0])
+			t.Logf("an attempt that does not count, because of %.0f %% steal time of a processor: %s", 100*part, c.complaints[0])
 			n--
 			continue
 		}
@@ -61,21 +60,21 @@ func Try(t *testing.T, measure func(c *Check)) {
 	}
 }
 
-// Check is one attempt's testing.TB: Error and Errorf count against the attempt,
-// Fatal against the test; Cleanup runs at the attempt's end.
+// Check is the testing.TB of one attempt. Error and Errorf fail the attempt, Fatal fails the test;
+// Cleanup runs at the end of the attempt.
 type Check struct {
 	testing.TB
 	complaints []string
 	cleanups   []func()
 }
 
-// Error notes a complaint.
+// Error records an error.
 func (c *Check) Error(a ...any) { c.complaints = append(c.complaints, fmt.Sprint(a...)) }
 
-// Errorf notes a complaint.
+// Errorf records an error.
 func (c *Check) Errorf(format string, a ...any) { c.Error(fmt.Sprintf(format, a...)) }
 
-// Cleanup is run at the attempt's end, last first.
+// Cleanup registers a function for the end of the attempt; the last registered runs first.
 func (c *Check) Cleanup(f func()) { c.cleanups = append(c.cleanups, f) }
 
 func (c *Check) end() {

@@ -8,12 +8,11 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Available is what cross traffic leaves of a direction over [from, to) ns,
-// exactly: the slowest rate less what virtual packets would have taken of it alone.
-// One's own traffic may delay them, or drive them out of a full queue; what one may
-// have does not grow by that (estimation seed, section 5.2, equation 5.1). The log
-// is what Take gave, and it ends where it knows of no later arrival: packets that
-// still waited are not in it.
+// Available returns the bandwidth that cross traffic leaves of a direction over [from, to) ns,
+// exactly: the slowest rate minus what the virtual packets would have taken of it alone. Probe traffic
+// may delay virtual packets or push them out of a full queue, but the available bandwidth does not
+// increase by that (estimation dissertation, section 5.2, equation 5.1; docs/seeds.md). log has the results
+// of Take. It ends at the last arrival that it has: packets that were still queued are not in it.
 func Available(s Spec, log []Result, from, to int64) unit.Rate {
 	taken := 0.0 // bits
 	for _, r := range alone(s, log, to) {
@@ -25,7 +24,7 @@ func Available(s Spec, log []Result, from, to int64) unit.Rate {
 		if r.Departed <= from || began >= to {
 			continue
 		}
-		// Of a packet at an edge only the part inside counts.
+		// Of a packet at an edge only the part inside the interval counts.
 		inside := 1.0
 		if r.Departed > began {
 			inside = float64(min(r.Departed, to)-max(began, from)) / float64(r.Departed-began)
@@ -35,8 +34,8 @@ func Available(s Spec, log []Result, from, to int64) unit.Rate {
 	return unit.Rate(math.Max(float64(s.Slowest())-taken*1e9/float64(to-from), 0))
 }
 
-// alone plays the log's virtual packets again through the same link, with nothing
-// beside them, and gives those that began before to.
+// alone replays the log's virtual packets through the same link without other traffic, and returns
+// those that began before to.
 func alone(s Spec, log []Result, to int64) (out []Result) {
 	var arrivals []Result
 	for _, r := range log {
@@ -48,7 +47,7 @@ func alone(s Spec, log []Result, to int64) (out []Result) {
 		return nil
 	}
 	slices.SortFunc(arrivals, func(a, b Result) int { return cmp.Compare(a.Number, b.Number) })
-	// RED's dice were thrown for other queues than these.
+	// RED is left out: its random numbers were drawn for other queue lengths.
 	l := New(Spec{Rate: s.Rate, Queue: s.Queue, Bucket: s.Bucket, Xen: s.Xen}, 0, arrivals[0].Arrived)
 	for _, r := range arrivals {
 		l.serve(r.Arrived)

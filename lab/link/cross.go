@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// source makes the packets of one Cross.
+// source generates the packets of one Cross.
 type source struct {
 	Cross
 	rng  *rand.Rand
 	mean float64 // ns between packets
-	next float64 // ns: when the next comes; kept as a fraction, so that no load drifts
+	next float64 // ns: arrival of the next packet, as a fraction, so that the load does not drift
 	stop float64 // ns
 }
 
@@ -39,7 +39,7 @@ func newSource(c Cross, seed, stream uint64, zero, now int64) *source {
 	return s
 }
 
-// step moves to the next packet.
+// step advances to the next packet.
 func (s *source) step() {
 	switch s.Model {
 	case Constant:
@@ -52,7 +52,7 @@ func (s *source) step() {
 	}
 }
 
-// at is when the next packet comes.
+// at returns the arrival time of the next packet.
 func (s *source) at() int64 {
 	if s.next >= s.stop {
 		return math.MaxInt64

@@ -8,8 +8,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Each model carries its load, over 60 s within 1 %, and the log says exactly
-// what is left.
+// Each model offers its load, over 60 s within 1 %, and the log gives the exact available bandwidth.
 func TestCrossLoad(t *testing.T) {
 	for _, c := range []Cross{
 		{Load: 40 * unit.Mbit}, {Load: 40 * unit.Mbit, Model: Pareto}, {Load: 40 * unit.Mbit, Model: Constant},
@@ -19,13 +18,13 @@ func TestCrossLoad(t *testing.T) {
 		log := play(New(s, 5, 0), greedy(1, 10*ms, 60*second), 60*second)
 		got := float64(Available(s, log, 0, 60*second))
 		if math.Abs(got-60e6) > 0.01*60e6 {
-			t.Errorf("%s: %.2f Mbit/s are left, want 60", c.Model, got/1e6)
+			t.Errorf("%s: %.2f Mbit/s are available, want 60", c.Model, got/1e6)
 		}
 	}
 }
 
-// Packets of a Poisson process come at exponential intervals: their standard
-// deviation is their mean. Pareto's never fall below the least.
+// A Poisson process has exponential intervals, whose standard deviation is their mean. Pareto
+// intervals are never below the minimum.
 func TestCrossSpaces(t *testing.T) {
 	gaps := func(m Model) (mean, deviation, least float64) {
 		s := newSource(Cross{Load: 12_112_000, Model: m}, 1, 4, 0, 0)
@@ -54,8 +53,8 @@ func TestCrossSpaces(t *testing.T) {
 	}
 }
 
-// A probe finds cross packets before it in the queue: who came first departs
-// first, nothing overlaps, and nothing is out of place.
+// A probe finds cross packets before it in the queue: the link is FIFO, transmissions do not overlap,
+// and no time is wasted.
 func TestCrossInterleaves(t *testing.T) {
 	s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{{Load: 70 * unit.Mbit, Model: Pareto}}, Queue: Amount{Segments: 1000}}
 	log := play(New(s, 5, 0), greedy(1, 800*us, 10*second), 11*second)
@@ -80,8 +79,8 @@ func TestCrossInterleaves(t *testing.T) {
 		}
 		busy = r.Departed
 	}
-	// A probe waits with the chance that the link is busy: 0.7 of cross traffic and
-	// a little of itself.
+	// A probe is queued with the probability that the link is busy: 0.7 of cross traffic and a little
+	// of itself.
 	if part := float64(waited) / 12_500; part < 0.6 || part > 0.85 {
 		t.Errorf("%.2f of the probes waited", part)
 	}
@@ -92,13 +91,13 @@ func TestCrossStartsAndStops(t *testing.T) {
 	log := play(New(s, 1, 0), greedy(1, 100*ms, 6*second), 6*second)
 	for _, c := range []struct{ from, to, want int64 }{{0, 2, 100}, {2, 4, 50}, {4, 6, 100}} {
 		if got := float64(Available(s, log, c.from*second, c.to*second)) / 1e6; math.Abs(got-float64(c.want)) > 1 {
-			t.Errorf("from %d to %d s %.1f Mbit/s are left, want %d", c.from, c.to, got, c.want)
+			t.Errorf("from %d to %d s %.1f Mbit/s are available, want %d", c.from, c.to, got, c.want)
 		}
 	}
 }
 
-// What one's own traffic may have does not grow by its taking more: neither by what
-// it delays of the others' in a long queue, nor by what it drives out of a short one.
+// A sender that sends more does not increase the available bandwidth: neither by delaying cross
+// traffic in a long queue, nor by pushing it out of a short one.
 func TestAvailableBesideAnOverload(t *testing.T) {
 	for _, queue := range []Amount{{Time: 10 * time.Second}, {Segments: 100}} {
 		for _, at := range []struct{ from, to int64 }{{0, 6}, {1, 2}, {4, 5}} {
@@ -106,26 +105,26 @@ func TestAvailableBesideAnOverload(t *testing.T) {
 			// 121 Mbit/s beside them.
 			log := play(New(s, 5, 0), greedy(1, 100*us, 6*second), 30*second)
 			if got := float64(Available(s, log, at.from*second, at.to*second)) / 1e6; math.Abs(got-40) > 0.1 {
-				t.Errorf("queue %+v, from %d to %d s: %.2f Mbit/s are left, want 40", queue, at.from, at.to, got)
+				t.Errorf("queue %+v, from %d to %d s: %.2f Mbit/s are available, want 40", queue, at.from, at.to, got)
 			}
 		}
 	}
 }
 
-// Cross traffic that is more than the link leaves nothing.
+// Cross traffic above the link's rate leaves nothing available.
 func TestAvailableOfNothing(t *testing.T) {
 	s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{{Load: 130 * unit.Mbit, Stop: 5 * time.Second}}, Queue: Amount{Time: 100 * time.Millisecond}}
 	log := play(New(s, 5, 0), greedy(1, 100*ms, 6*second), 7*second)
 	if got := Available(s, log, second, 5*second); got > unit.Mbit/10 {
-		t.Errorf("%v are left of an overloaded link", got)
+		t.Errorf("%v are available on an overloaded link", got)
 	}
-	// What waited at its end is gone in the queue's 100 ms.
+	// The packets queued at its end are sent within the queue's 100 ms.
 	if got := float64(Available(s, log, 5*second+101*ms, 6*second)) / 1e6; got < 99.9 {
-		t.Errorf("%.1f Mbit/s are left once it has ended", got)
+		t.Errorf("%.1f Mbit/s are available after the cross traffic has ended", got)
 	}
 }
 
-// Cross traffic takes tokens like any other.
+// Cross traffic uses tokens like other traffic.
 func TestCrossTakesTokens(t *testing.T) {
 	s := Spec{Rate: unit.Gbit, Bucket: &Bucket{Rate: 50 * unit.Mbit, Size: 30_000}, Cross: []Cross{{Load: 20 * unit.Mbit}}, Queue: Amount{Segments: 100}}
 	log := play(New(s, 1, 0), greedy(1, 100*us, 20*second), 20*second)
@@ -140,6 +139,6 @@ func TestCrossTakesTokens(t *testing.T) {
 		t.Errorf("a greedy sender got %.2f Mbit/s, the cross traffic %.2f: want 50 together", got/1e6, virtual/1e6)
 	}
 	if left := float64(Available(s, log, second, 20*second)); math.Abs(left-30e6) > 0.01*30e6 {
-		t.Errorf("the log leaves %.2f of 50 Mbit/s beside 20", left/1e6)
+		t.Errorf("%.2f of 50 Mbit/s are available beside 20", left/1e6)
 	}
 }

@@ -1,6 +1,6 @@
 package link
 
-// deque is a queue in a circle that grows.
+// deque is a growing ring buffer.
 type deque[T any] struct {
 	items []T
 	head  int
@@ -19,10 +19,10 @@ func (d *deque[T]) push(v T) {
 	d.n++
 }
 
-// first is the oldest, of which there is one.
+// first returns the oldest element. The deque must not be empty.
 func (d *deque[T]) first() *T { return d.at(0) }
 
-// at is the one that is i places behind the oldest.
+// at returns the element i places behind the oldest.
 func (d *deque[T]) at(i int) *T { return &d.items[(d.head+i)&(len(d.items)-1)] }
 
 func (d *deque[T]) pop() T {

@@ -1,9 +1,8 @@
-// Package link is one direction of an emulated link, in virtual time: a pure
-// model that is told when each segment comes and says when, or whether, it is
-// released at the other end. It opens nothing and sleeps nowhere; package wire
-// puts it between two real devices.
+// Package link models one direction of an emulated link in virtual time. The model gets the arrival
+// time of each segment and returns when the segment is released at the other end, or that it is
+// dropped. It opens nothing and does not sleep; package wire connects it to two real devices.
 //
-// A segment passes, in this order:
+// A segment passes these stages, in this order:
 //
 //	sender's processor (Active)   held while the sending machine is not scheduled
 //	policer (Bucket.Police)       dropped if the tokens do not suffice
@@ -13,23 +12,20 @@
 //	wire (Loss, Delay, Jitter)    lost after it took its time on the serialiser
 //	receiver (Suspension)         delivered in batches, below its timestamps
 //
-// Cross traffic is virtual: its packets enter the same queue and take the same
-// tokens and the same time of the serialiser, but there is no frame behind them,
-// so the bandwidth that is left is known exactly (Available).
+// Cross traffic is virtual: its packets enter the same queue and use the same tokens and serialiser
+// time, but there are no frames behind them. The available bandwidth is therefore known exactly
+// (Available).
 //
-// Rates count layer-2 bytes: Ethernet header and payload, without preamble, gap
-// and checksum, as the kernel's qdiscs do. Times are nanoseconds of any one
-// clock; the serialiser keeps picoseconds between back-to-back segments, so that
-// no rate drifts. Everything random comes from one seed: the same seed and
-// arrivals give the same results.
+// Rates count layer-2 bytes: Ethernet header and payload, without preamble, gap and checksum, as the
+// kernel's qdiscs do. Times are nanoseconds of any one clock; the serialiser keeps picoseconds between
+// back-to-back segments, so that rates do not drift. All random numbers come from one seed: the same
+// seed and arrivals give the same results.
 //
-// Sources: RED is Floyd and Jacobson, "Random Early Detection Gateways for
-// Congestion Avoidance" (1993), figures 1 and 2; two-state loss is Gilbert
-// (1960) and Elliott (1963) as netem has it (tc-netem(8), loss gemodel); the
-// limiters are those of the estimation seed, sections 4.2.2 (token bucket, Xen),
-// 4.5.1 (slow decay from the peak rate) and 4.5.2 (a gift of tokens every 20 s);
-// the (N0, T0) pattern is its section 5.3.
+// Sources: RED is Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance"
+// (1993), figures 1 and 2. Two-state loss is Gilbert (1960) and Elliott (1963) as in netem
+// (tc-netem(8), loss gemodel). The limiters are those of the estimation dissertation (docs/seeds.md),
+// sections 4.2.2 (token bucket, Xen), 4.5.1 (slow decay from the peak rate) and 4.5.2 (a gift of
+// tokens every 20 s); the (N0, T0) pattern is in its section 5.3.
 //
-// Not here: duplication and corruption of frames, several queues, links that
-// fail.
+// Not implemented: duplication and corruption of frames, several queues, link failures.
 package link

@@ -1,14 +1,14 @@
 package link
 
-// flight is what is between the serialiser and the receiver: segments that keep
-// their order, and those that need not.
+// flight has the segments between the serialiser and the receiver: those that keep their order, and
+// those that may be reordered.
 type flight struct {
 	ordered deque[Result]
-	last    int64 // when the last of the ordered is due
+	last    int64 // when the last ordered segment is due
 	loose   []Result
 }
 
-// add takes a segment that is due at its Released.
+// add adds a segment that is due at its Released.
 func (f *flight) add(r Result, reorder bool) {
 	if !reorder {
 		r.Released = max(r.Released, f.last)
@@ -16,7 +16,7 @@ func (f *flight) add(r Result, reorder bool) {
 		f.ordered.push(r)
 		return
 	}
-	// A binary heap, the soonest at 0.
+	// loose is a binary heap with the earliest segment at 0.
 	i := len(f.loose)
 	f.loose = append(f.loose, r)
 	for i > 0 && sooner(&r, &f.loose[(i-1)/2]) {
@@ -26,7 +26,7 @@ func (f *flight) add(r Result, reorder bool) {
 	f.loose[i] = r
 }
 
-// first is the one that is due next, or nil.
+// first returns the segment that is due next, or nil.
 func (f *flight) first() *Result {
 	switch {
 	case f.ordered.n == 0 && len(f.loose) == 0:
@@ -39,7 +39,7 @@ func (f *flight) first() *Result {
 	return f.ordered.first()
 }
 
-// pop takes first away.
+// pop removes the segment of first.
 func (f *flight) pop() Result {
 	if len(f.loose) == 0 || f.ordered.n > 0 && !sooner(&f.loose[0], f.ordered.first()) {
 		return f.ordered.pop()
@@ -68,7 +68,7 @@ func (f *flight) pop() Result {
 	return out
 }
 
-// sooner orders by time, and by arrival where that is the same.
+// sooner orders by time, then by arrival.
 func sooner(a, b *Result) bool {
 	if a.Released != b.Released {
 		return a.Released < b.Released

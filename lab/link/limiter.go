@@ -2,26 +2,26 @@ package link
 
 import "math"
 
-// limiter says when a segment may begin. Its calls never go back in time.
+// limiter determines when a segment may begin. Times of calls never decrease.
 type limiter interface {
-	// conform is the first time from at on at which size bytes have their tokens, if
-	// nothing else spends any before.
+	// conform returns the first time, at or later, at which there are tokens for size bytes if no
+	// others are spent before.
 	conform(at int64, size int) int64
-	// spend takes the tokens at that time.
+	// spend spends tokens at a time.
 	spend(at int64, size int)
 }
 
-// bucket is a Bucket with its state. The gift is a second bucket, which is filled
-// at once every GiftEvery and spent when the first is empty: a sender that always
-// has something gets the rate and all of the gift.
+// bucket is a Bucket with its state. The gift is a second bucket. It is filled at once every
+// GiftEvery, and is spent when the first is empty: a backlogged sender gets the rate and all of the
+// gift.
 type bucket struct {
 	Bucket
 	zero   int64
 	tokens float64 // bytes, of the rate
 	gift   float64 // bytes
-	at     int64   // when tokens was right
-	gifts  int64   // that were given
-	free   float64 // ns: the peak rate lets nothing begin before
+	at     int64   // time of the value of tokens
+	gifts  int64   // number of gifts so far
+	free   float64 // ns: the earliest next begin at the peak rate
 }
 
 func newBucket(b Bucket, zero, now int64) *bucket {
@@ -47,7 +47,7 @@ func (b *bucket) refill(at int64) {
 	}
 }
 
-// tokensAt is what the rate will have given by then, if nothing is spent.
+// tokensAt returns the tokens of the rate at a time, if none are spent before.
 func (b *bucket) tokensAt(at int64) float64 {
 	return min(b.tokens+float64(at-b.at)*float64(b.Rate)/8e9, float64(b.Size))
 }
@@ -77,13 +77,13 @@ func (b *bucket) spend(at int64, size int) {
 		b.free = max(b.free, float64(at)) + float64(size)*8e9/peak
 	}
 	b.tokens -= float64(size)
-	// Up to a nanosecond's tokens may be missing, because conform counts in whole ones.
+	// Up to a nanosecond's tokens may be missing, because conform returns whole nanoseconds.
 	if b.gift > 0 && b.tokens < 0 {
 		b.gift, b.tokens = max(b.gift+b.tokens, 0), 0
 	}
 }
 
-// peak is the rate at which tokens may be spent now; 0 is any.
+// peak returns the rate at which tokens may be spent now; 0 is unlimited.
 func (b *bucket) peak() float64 {
 	if b.PeakLow == 0 {
 		return float64(b.Peak)
@@ -92,14 +92,14 @@ func (b *bucket) peak() float64 {
 	return float64(b.PeakLow) + fill*float64(b.Peak-b.PeakLow)
 }
 
-// admits tells whether size bytes conform now; for a policer.
+// admits reports whether size bytes conform now; for a policer.
 func (b *bucket) admits(at int64, size int) bool { return b.conform(at, size) <= at }
 
 // xen is a Xen with its state.
 type xen struct {
 	Xen
 	zero   int64
-	ticks  int64 // that were given
+	ticks  int64 // number of intervals so far
 	tokens int64 // bytes
 }
 
@@ -110,7 +110,7 @@ func newXen(x Xen, zero, now int64) *xen {
 func (x *xen) refill(at int64) {
 	if ticks := (at - x.zero) / int64(x.Interval); ticks > x.ticks {
 		most := int64(x.Tokens) + LargestFrame
-		// Many idle intervals give no more than a few.
+		// Tokens of long idle times do not accumulate.
 		x.tokens = min(x.tokens+min(ticks-x.ticks, 1+most/int64(x.Tokens))*int64(x.Tokens), most)
 		x.ticks = ticks
 	}

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// bytesIn are the layer-2 bytes that were delivered in (from, to].
+// bytesIn returns the layer-2 bytes that were delivered in (from, to].
 func bytesIn(results []Result, from, to int64) (n float64) {
 	for _, r := range own(results, Delivered) {
 		if r.Released > from && r.Released <= to {
@@ -20,9 +20,8 @@ func bytesIn(results []Result, from, to int64) (n float64) {
 	return n
 }
 
-// A token bucket against its definition: over no window more than size + rate *
-// window passes (nor more than peak * window and a frame), and a sender that
-// always has something gets all of it.
+// A token bucket conforms to its definition: in no window does it pass more than size + rate * window
+// (nor more than peak * window and a frame), and a backlogged sender gets all of it.
 func TestBucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := Bucket{
@@ -56,8 +55,8 @@ func TestBucket(t *testing.T) {
 	})
 }
 
-// The two phases of section 4.2.2: the peak until the bucket is empty, at
-// b/(P-R) seconds, then the token rate.
+// The two phases of section 4.2.2: the peak rate until the bucket is empty, at b/(P-R) seconds, then
+// the token rate.
 func TestPeakThenRate(t *testing.T) {
 	b := Bucket{Rate: 65 * unit.Mbit, Size: 5_000_000, Peak: unit.Gbit}
 	got := play(New(Spec{Bucket: &b, Queue: Amount{Segments: 1 << 20}}, 1, 0), greedy(20_000, second, second), 2*second)
@@ -72,10 +71,9 @@ func TestPeakThenRate(t *testing.T) {
 	check("token rate", empty+ms, 2*second, 65e6)
 }
 
-// Section 4.5.1: from 1 Gbit/s to 600 Mbit/s slowly, then at once to 65 Mbit/s.
-// With a peak that falls with what is left, F' = -(low + (peak-low) F/b - R)/8 has
-// the solution F(t) = (b + b0) exp(-kt) - b0, with k = (peak-low)/8b and b0 =
-// b (low-R)/(peak-low).
+// Section 4.5.1: the rate falls slowly from 1 Gbit/s to 600 Mbit/s, then at once to 65 Mbit/s. With a
+// peak that falls with the fill level, F' = -(low + (peak-low) F/b - R)/8 has the solution F(t) = (b +
+// b0) exp(-kt) - b0, with k = (peak-low)/8b and b0 = b (low-R)/(peak-low).
 func TestDecay(t *testing.T) {
 	const size, peak, low, rate = 5e6, 1e9, 600e6, 65e6
 	b := Bucket{Rate: rate, Size: size, Peak: peak, PeakLow: low}
@@ -96,7 +94,7 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// Section 4.5.2: every 20 s tokens come on top, and are spent at the peak.
+// Section 4.5.2: every 20 s there are additional tokens, which are spent at the peak rate.
 func TestGift(t *testing.T) {
 	b := Bucket{Rate: 5 * unit.Mbit, Size: 10_000, Peak: 32 * unit.Mbit, Gift: 500_000, GiftEvery: 20 * time.Second}
 	in := greedy(1, 300*us, 41*second) // 40 Mbit/s
@@ -114,7 +112,7 @@ func TestGift(t *testing.T) {
 	}
 }
 
-// A policer passes size + rate * time of what comes, and delays nothing.
+// A policer passes size + rate * time of the arrivals, and delays nothing.
 func TestPolice(t *testing.T) {
 	b := Bucket{Rate: 10 * unit.Mbit, Size: 20_000, Police: true}
 	got := play(New(Spec{Rate: unit.Gbit, Bucket: &b}, 1, 0), greedy(1, 100*us, 10*second), 11*second)
@@ -132,8 +130,8 @@ func TestPolice(t *testing.T) {
 	}
 }
 
-// Table 4.3, M1: T = 15 ms and 6.5 packets of 1,500 bytes give 6 and 7 in turn, at
-// the beginning of each interval and not within it.
+// Table 4.3, M1: T = 15 ms and 6.5 packets of 1,500 bytes give 6 and 7 packets alternately, at the
+// beginning of each interval only.
 func TestXen(t *testing.T) {
 	x := Xen{Interval: 15 * time.Millisecond, Tokens: 6.5 * FullFrame}
 	got := play(New(Spec{Rate: unit.Gbit, Xen: &x, Queue: Amount{Segments: 1 << 20}}, 1, 0), greedy(5000, second, second), 3*second)
@@ -152,7 +150,7 @@ func TestXen(t *testing.T) {
 	}
 }
 
-// Idle intervals save one frame, not more.
+// Idle intervals save one frame at most.
 func TestXenSavesLittle(t *testing.T) {
 	x := Xen{Interval: 15 * time.Millisecond, Tokens: 4 * LargestFrame}
 	l := New(Spec{Rate: unit.Gbit, Xen: &x}, 1, 0)

@@ -6,54 +6,55 @@ import (
 	"reflect"
 )
 
-// Packet is one segment that comes to the link.
+// Packet is one segment that arrives at the link.
 type Packet struct {
 	Size int    // layer-2 bytes
 	DSCP uint8  // 0 to 63
 	ECN  uint8  // the two bits: 0 not capable, 1 and 2 capable, 3 marked
-	Ref  uint32 // the caller's own
+	Ref  uint32 // chosen by the caller
 }
 
-// Fate is what became of a packet.
+// Fate is the outcome of a packet.
 type Fate uint8
 
-// The fates.
+// The outcomes.
 const (
 	Delivered  Fate = iota
-	Lost            // on the wire, after its time on the serialiser
+	Lost            // on the wire, after serialisation
 	Overflowed      // the queue was full
 	Early           // RED
 	Policed         // no tokens
 )
 
-// Result is a packet with its fate and its times in ns, 0 where it never came.
+// Result is a packet with its outcome and its times in ns; a time is 0 if the packet did not get that
+// far.
 type Result struct {
 	Packet
-	Number   uint64 // in order of arrival, cross traffic counted
+	Number   uint64 // in order of arrival, including cross traffic
 	Arrived  int64  // at the queue
 	Departed int64  // from the serialiser
-	Released int64  // at the receiver; cross traffic leaves the link before
+	Released int64  // at the receiver; cross traffic leaves the link earlier
 	Fate     Fate
 	Marked   bool // CE is to be set
 	Cross    bool // virtual
 }
 
-// Link is one direction. Not for use by several goroutines at once.
+// Link is one direction. It is not safe for concurrent use.
 type Link struct {
 	spec Spec
 	seed uint64
 	zero int64
-	// count numbers arrivals, streams the sources of cross traffic.
+	// count numbers arrivals, streams the random number streams of cross traffic.
 	count, streams uint64
 
-	asleep  deque[Result] // come while the sender sleeps
+	asleep  deque[Result] // arrived while the sender sleeps
 	waiting deque[Result]
 	bytes   int     // of waiting
-	most    float64 // of waiting, in bytes or segments
-	mark    float64 // of waiting from which a segment is marked, alike
+	most    float64 // limit of waiting, in bytes or segments
+	mark    float64 // marking threshold of waiting, in the same unit
 	start   int64   // when the first of waiting begins
-	busy    int64   // when the serialiser is free
-	carry   int64   // and how many picoseconds later
+	busy    int64   // when the serialiser becomes free
+	carry   int64   // picoseconds to add to busy
 
 	limit    limiter
 	policer  *bucket
@@ -66,7 +67,7 @@ type Link struct {
 	gone     deque[Result] // dropped, lost or virtual
 }
 
-// New makes a link that begins at now: its bucket is full, its sender awake.
+// New returns a link that starts at now, with a full bucket and an awake sender.
 func New(s Spec, seed uint64, now int64) *Link {
 	l := &Link{seed: seed, zero: now}
 	dice := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
@@ -76,7 +77,7 @@ func New(s Spec, seed uint64, now int64) *Link {
 	return l
 }
 
-// use takes over a Spec. What did not change keeps its state.
+// use applies a Spec. Unchanged parts keep their state.
 func (l *Link) use(s Spec, now int64) {
 	old := l.spec
 	l.spec = s
@@ -106,7 +107,7 @@ func (l *Link) use(s Spec, now int64) {
 	}
 }
 
-// useLimiter takes over a limiter. A bucket keeps what the one before it held.
+// useLimiter applies a limiter. A new bucket keeps the tokens of the former one.
 func (l *Link) useLimiter(s Spec, now int64) {
 	before := l.policer
 	if b, ok := l.limit.(*bucket); ok {
@@ -131,15 +132,15 @@ func (l *Link) useLimiter(s Spec, now int64) {
 	}
 }
 
-// Change gives the link other properties from now on. What is on the serialiser
-// or the wire stays as it was; what waits is served by the new ones.
+// Change changes the properties of the link from now on. Segments in the serialiser or on the wire are
+// not affected; queued segments are sent with the new properties.
 func (l *Link) Change(now int64, s Spec) {
 	l.advance(now)
 	l.use(s, now)
 	if l.waiting.n > 0 {
 		l.start = l.begins(now)
 	}
-	// Who is awake now sends what it kept; nobody has been awake before now.
+	// A sender that is awake now sends what it has held since before; nothing arrives before now.
 	for i := range l.asleep.n {
 		l.asleep.at(i).Arrived = now
 	}
@@ -149,7 +150,7 @@ func (l *Link) Change(now int64, s Spec) {
 	}
 }
 
-// Offer lets a packet arrive at now, which is not before any earlier call's.
+// Offer makes a packet arrive at now. Times of calls must not decrease.
 func (l *Link) Offer(now int64, p Packet) {
 	l.advance(now)
 	l.count++
@@ -162,8 +163,7 @@ func (l *Link) Offer(now int64, p Packet) {
 	l.serve(now)
 }
 
-// advance lets happen what does until now: packets begin, senders wake, cross
-// traffic comes.
+// advance processes everything until now: packets begin, senders wake, cross traffic arrives.
 func (l *Link) advance(now int64) {
 	if len(l.cross) == 0 && l.asleep.n == 0 {
 		l.serve(now)
@@ -198,7 +198,7 @@ func (l *Link) advance(now int64) {
 	}
 }
 
-// admit decides what becomes of an arrival.
+// admit drops, marks or queues an arrival.
 func (l *Link) admit(at int64, r Result) {
 	if l.policer != nil {
 		if !l.policer.admits(at, r.Size) {
@@ -229,8 +229,8 @@ func (l *Link) admit(at int64, r Result) {
 	}
 }
 
-// full tells whether size bytes more would pass the queue's limit. What begins at
-// once does not wait, and the one that is on the serialiser no longer does.
+// full reports whether size more bytes would exceed the queue limit. Segments that begin at once and
+// the one in the serialiser are not in the queue.
 func (l *Link) full(size int) bool {
 	if l.spec.Queue.Segments > 0 {
 		return float64(l.waiting.n+1) > l.most
@@ -238,7 +238,7 @@ func (l *Link) full(size int) bool {
 	return float64(l.bytes+size) > l.most
 }
 
-// marks tells whether so much waits that an arrival is marked.
+// marks reports whether the queue has reached the marking threshold.
 func (l *Link) marks() bool {
 	if l.spec.Mark.Segments > 0 {
 		return float64(l.waiting.n) >= l.mark
@@ -251,7 +251,7 @@ func (l *Link) drop(r Result, why Fate) {
 	l.gone.push(r)
 }
 
-// begins is when the first of waiting can begin, from at on.
+// begins returns when the first of waiting can begin, at or later.
 func (l *Link) begins(at int64) int64 {
 	at = max(at, l.busy)
 	if l.limit != nil {
@@ -260,7 +260,7 @@ func (l *Link) begins(at int64) int64 {
 	return at
 }
 
-// serve lets all begin that can until now.
+// serve starts all segments that can begin until now.
 func (l *Link) serve(now int64) {
 	for l.waiting.n > 0 && l.start <= now {
 		at, r := l.start, l.waiting.pop()
@@ -280,7 +280,7 @@ func (l *Link) serve(now int64) {
 	}
 }
 
-// serialise is departure = max(now, busy) + size/rate, in picoseconds.
+// serialise computes departure = max(now, busy) + size/rate, in picoseconds.
 func (l *Link) serialise(at int64, size int) {
 	if at > l.busy {
 		l.carry = 0
@@ -293,7 +293,7 @@ func (l *Link) serialise(at int64, size int) {
 	l.busy, l.carry = at+ps/1000, ps%1000
 }
 
-// leave sends what has left the serialiser over the wire.
+// leave puts a segment on the wire that has left the serialiser.
 func (l *Link) leave(r Result) {
 	switch {
 	case r.Cross:
@@ -307,8 +307,8 @@ func (l *Link) leave(r Result) {
 	}
 }
 
-// Take gives the next result that is ready at now: those that go no further at
-// once, and the rest when they are released, in that order.
+// Take returns the next result that is final at now. Dropped and virtual packets are final at once and
+// come first; others are final when they are released, and come in that order.
 func (l *Link) Take(now int64) (Result, bool) {
 	l.advance(now)
 	if l.gone.n > 0 {
@@ -327,8 +327,8 @@ func (l *Link) Take(now int64) (Result, bool) {
 
 func (l *Link) released(r *Result) int64 { return max(r.Released, l.receiver.until) }
 
-// Next is when Take should be called again if nothing arrives before; ok is false
-// if nothing is held. Virtual packets are not waited for.
+// Next returns when Take should be called again if nothing arrives before; ok is false if the link
+// holds nothing. It does not consider virtual packets.
 func (l *Link) Next() (at int64, ok bool) {
 	at = math.MaxInt64
 	r := l.flight.first()
@@ -344,6 +344,5 @@ func (l *Link) Next() (at int64, ok bool) {
 	return at, at != math.MaxInt64
 }
 
-// Waiting is what the queue holds now: layer-2 bytes and segments, cross traffic
-// counted.
+// Waiting returns the contents of the queue: layer-2 bytes and segments, including cross traffic.
 func (l *Link) Waiting() (bytes, segments int) { return l.bytes, l.waiting.n }

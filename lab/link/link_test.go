@@ -17,14 +17,14 @@ const (
 	second = int64(time.Second)
 )
 
-// arrival is a packet and when it comes.
+// arrival is a packet and its arrival time.
 type arrival struct {
 	at int64
 	Packet
 }
 
-// play lets arrivals come, takes what is ready whenever Next says so, and gives
-// all results in the order they were taken.
+// play offers the arrivals, calls Take whenever Next says so, and returns all results in the order of
+// Take.
 func play(l *Link, arrivals []arrival, until int64) (out []Result) {
 	drain := func(to int64) {
 		for at, ok := l.Next(); ok && at <= to; at, ok = l.Next() {
@@ -44,7 +44,7 @@ func play(l *Link, arrivals []arrival, until int64) (out []Result) {
 	return out
 }
 
-// greedy keeps the queue full: n frames at once, and one for each later moment.
+// greedy keeps the queue full: n frames at once, and one at each later time.
 func greedy(n int, every, until int64) (out []arrival) {
 	for range n {
 		out = append(out, arrival{0, Packet{Size: FullFrame}})
@@ -76,8 +76,8 @@ func drawArrivals(t *rapid.T, n int) (out []arrival) {
 	return out
 }
 
-// departure = max(now, busy) + size/rate, in exact arithmetic, however many
-// segments follow each other. A picosecond is lost for each at most.
+// departure = max(now, busy) + size/rate in exact arithmetic, for any number of back-to-back segments.
+// At most a picosecond is lost for each.
 func TestSerialiser(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := unit.Rate(rapid.Uint64Range(500e3, 10e9).Draw(t, "rate"))
@@ -103,7 +103,7 @@ func TestSerialiser(t *testing.T) {
 	})
 }
 
-// 10 Gbit/s for a second passes 825,627 full frames: nothing is rounded away.
+// 10 Gbit/s for a second passes 825,627 full frames: there is no rounding error.
 func TestNoDrift(t *testing.T) {
 	l := New(Spec{Rate: 10 * unit.Gbit, Queue: Amount{Bytes: 2 << 30}}, 1, 0)
 	for range 900_000 {
@@ -113,15 +113,14 @@ func TestNoDrift(t *testing.T) {
 	for _, ok := l.Take(second); ok; _, ok = l.Take(second) {
 		n++
 	}
-	// The last takes until the second is over.
+	// The last frame ends after the second.
 	if want := 10_000_000_000 / (FullFrame * 8); n < want || n > want+1 {
 		t.Errorf("%d frames in a second, want %d", n, want)
 	}
 }
 
-// Droptail against its definition: an arrival is dropped if, and only if, what
-// waits and it are together more than the limit. The oracle keeps a plain list of
-// when each accepted packet begins.
+// Droptail conforms to its definition: an arrival is dropped if and only if it and the queue together
+// exceed the limit. The oracle keeps a list of the times at which each accepted packet begins.
 func TestDroptail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := unit.Rate(rapid.Uint64Range(5e6, 500e6).Draw(t, "rate"))
@@ -148,7 +147,8 @@ func TestDroptail(t *testing.T) {
 				}
 			}
 			full := segments > 0 && (limit.Segments > 0 && segments >= limit.Segments || limit.Segments == 0 && float64(bytes+a.Size) > most)
-			// Picoseconds that are cut off could change who begins first: not decided here.
+			// Truncated picoseconds could change the order of two events: such arrivals are not
+			// checked.
 			for _, w := range all {
 				if d := math.Abs(w.begins - float64(a.at)); d > 0 && d < 2 {
 					return
@@ -166,8 +166,8 @@ func TestDroptail(t *testing.T) {
 	})
 }
 
-// With Next alone as alarm clock nothing comes later than by looking at every
-// moment, whatever the link does.
+// A program that calls Take only at the times of Next gets the same results as one that calls it at
+// all times, on any link.
 func TestNextIsEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSpec(t)
@@ -246,8 +246,8 @@ func drawSpec(t *rapid.T) Spec {
 	return s
 }
 
-// A new rate counts from the segment that has not begun; order and what is on the
-// wire stay.
+// A new rate applies from the next segment that begins; the order of segments and those on the wire
+// are unchanged.
 func TestChange(t *testing.T) {
 	l := New(Spec{Rate: 12_112_000, Delay: 50 * time.Millisecond, Queue: Amount{Segments: 100}}, 1, 0)
 	for range 10 {
@@ -260,7 +260,7 @@ func TestChange(t *testing.T) {
 		if i > 2 {
 			departed = 3*ms + int64(i-2)*10*ms
 			released = max(departed+10*ms, 52*ms)
-			// Those that are due before the one ahead wait for it.
+			// Segments that are due before their predecessor wait for it.
 			released = max(released, 53*ms)
 		}
 		if i == 2 {
@@ -275,8 +275,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// Once segments may not overtake each other any more, one that waits for its tokens
-// is still released before a late one of before, and Next says so.
+// After reordering has been turned off, a segment that waits for its tokens is still released before a
+// late earlier one, and Next returns its time.
 func TestChangeOfOrder(t *testing.T) {
 	l := New(Spec{Delay: 100 * time.Millisecond, Jitter: Jitter{Amount: 1, Reorder: true}}, 1, 0)
 	l.Offer(0, Packet{Size: FullFrame})
@@ -289,7 +289,7 @@ func TestChangeOfOrder(t *testing.T) {
 		for r, ok := l.Take(at); ok; r, ok = l.Take(at) {
 			n++
 			if r.Released != at || r.Number == 1 != (n == 6) {
-				t.Errorf("packet %d is the %d., due at %d us and taken at %d", r.Number, n, r.Released/us, at/us)
+				t.Errorf("packet %d is number %d, due at %d us and taken at %d", r.Number, n, r.Released/us, at/us)
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func TestChangeOfOrder(t *testing.T) {
 	}
 }
 
-// The same seed gives the same link, another seed another.
+// The same seed gives the same results, another seed gives others.
 func TestSeed(t *testing.T) {
 	s := Spec{Rate: 100 * unit.Mbit, Delay: 5 * time.Millisecond, Loss: Loss{Probability: 0.1}, Jitter: Jitter{Amount: time.Millisecond}, Cross: []Cross{{Load: 30 * unit.Mbit}}}
 	run := func(seed uint64) []Result { return play(New(s, seed, 0), greedy(1, 200*us, second), 2*second) }
@@ -316,7 +316,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// What a packet costs: the emulator carries 82,000 a second at 1 Gbit/s.
+// BenchmarkLink measures the cost of a packet: the emulator carries 82,000 a second at 1 Gbit/s.
 func BenchmarkPacket(b *testing.B) {
 	l := New(Spec{Rate: unit.Gbit, Delay: 25 * time.Millisecond, Queue: Amount{Time: 50 * time.Millisecond}, Loss: Loss{Probability: 0.001}}, 1, 0)
 	now := int64(0)

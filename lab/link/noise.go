@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// noise draws what the wire does to each segment.
+// noise draws the random effects of the wire on each segment.
 type noise struct {
 	loss, jitter *rand.Rand
 	bad          bool
 }
 
-// loses says whether the next segment is lost.
+// loses reports whether the next segment is lost.
 func (n *noise) loses(l Loss) bool {
 	if !l.TwoStates() {
 		return l.Probability > 0 && n.loss.Float64() < l.Probability
@@ -29,7 +29,7 @@ func (n *noise) loses(l Loss) bool {
 	return lose > 0 && n.loss.Float64() < lose
 }
 
-// delay is how long the next segment is on the wire.
+// delay returns how long the next segment is on the wire.
 func (n *noise) delay(s *Spec) int64 {
 	j := float64(s.Jitter.Amount)
 	switch {
@@ -43,7 +43,7 @@ func (n *noise) delay(s *Spec) int64 {
 	return max(int64(s.Delay+time.Duration(j)), 0)
 }
 
-// wake is when an Active sender runs next, from at on.
+// wake returns when an Active sender runs next, at or later.
 func (a *Active) wake(zero, at int64) int64 {
 	period := int64(a.On + a.Off)
 	phase := (at - zero) % period
@@ -53,10 +53,10 @@ func (a *Active) wake(zero, at int64) int64 {
 	return at - phase + period
 }
 
-// receiver hands segments over in a Suspension's batches.
+// receiver delivers segments in the batches of a Suspension.
 type receiver struct {
 	taken int   // since the last pause
-	until int64 // nothing before
+	until int64 // earliest time of the next delivery
 }
 
 func (r *receiver) took(s *Suspension, at int64) {

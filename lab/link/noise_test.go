@@ -26,7 +26,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// Two states: the mean, and bursts of 1/ToGood segments on average.
+// Two-state losses have their mean rate, and bursts of 1/ToGood segments on average.
 func TestTwoStates(t *testing.T) {
 	const n = 1_000_000
 	loss := Loss{ToBad: 0.01, ToGood: 0.25, Bad: 1}
@@ -52,7 +52,7 @@ func TestTwoStates(t *testing.T) {
 	}
 }
 
-// A lost segment has taken its time on the serialiser.
+// A lost segment has used serialiser time.
 func TestLostSegmentsTakeTime(t *testing.T) {
 	got := play(New(Spec{Rate: 12_112_000, Loss: Loss{Probability: 0.5}, Queue: Amount{Segments: 1000}}, 1, 0), greedy(1000, second, second), 10*second)
 	last := int64(0)
@@ -64,7 +64,7 @@ func TestLostSegmentsTakeTime(t *testing.T) {
 	}
 }
 
-// Jitter stays within its bounds, has its mean, and overtakes only when asked.
+// Jitter stays within its bounds, has its mean, and reorders only with Reorder.
 func TestJitter(t *testing.T) {
 	for _, normal := range []bool{false, true} {
 		for _, reorder := range []bool{false, true} {
@@ -84,13 +84,13 @@ func TestJitter(t *testing.T) {
 					overtaken++
 				}
 				if i > 0 && r.Released < got[i-1].Released {
-					t.Fatal("taken out of time")
+					t.Fatal("taken out of order")
 				}
 			}
 			if (overtaken > 1000) != reorder || !reorder && overtaken > 0 {
 				t.Errorf("normal %v, reorder %v: %d of %d overtaken", normal, reorder, overtaken, len(got))
 			}
-			// In order each waits for the slowest before it.
+			// In order, each segment waits for the slowest before it.
 			if mean := sum / float64(len(got)) / 1e6; reorder && math.Abs(mean-20) > 0.1 {
 				t.Errorf("mean delay %.2f ms", mean)
 			}
@@ -98,7 +98,7 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// A sleeping sender's packets leave when it wakes, all at once.
+// A sleeping sender's packets leave all at once when it wakes.
 func TestActive(t *testing.T) {
 	s := Spec{Active: &Active{On: 10 * time.Millisecond, Off: 30 * time.Millisecond}}
 	got := play(New(s, 1, 0), greedy(1, ms, second), 2*second)
@@ -116,8 +116,8 @@ func TestActive(t *testing.T) {
 	}
 }
 
-// A sleeping sender that is given other turns, or none, leaves out nothing it kept,
-// and sends nothing before it was told. Without a rate no queue bounds it.
+// When the Active of a sleeping sender is changed or removed, the sender loses no packet that it
+// holds, and sends none before the change. Without a rate no queue limits it.
 func TestActiveChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		active *Active
@@ -144,7 +144,7 @@ func TestActiveChanges(t *testing.T) {
 	}
 }
 
-// (N0, T0): N0 segments in a row, then none for T0, in which none is lost.
+// (N0, T0): N0 segments in a row, then none for T0. None is lost.
 func TestSuspension(t *testing.T) {
 	s := Spec{Delay: time.Millisecond, Suspension: &Suspension{Packets: 30, Time: 4 * time.Millisecond}}
 	got := play(New(s, 1, 0), greedy(1, 100*us, second), 2*second)
@@ -163,9 +163,9 @@ func TestSuspension(t *testing.T) {
 	}
 }
 
-// RED against its definition (Floyd and Jacobson, section 7): while the average
-// stands still, the number of arrivals from one mark to the next is uniform on 1
-// to 1/pb, so that its mean is (1/pb+1)/2 and it is never more than 1/pb.
+// RED conforms to its definition (Floyd and Jacobson, section 7): while the average is constant, the
+// number of arrivals from one mark to the next is uniform on 1 to 1/pb, so that its mean is (1/pb+1)/2
+// and its maximum 1/pb.
 func TestREDMarksUniformly(t *testing.T) {
 	l := redAt(t, 40, Profile{Amount{Segments: 20}, Amount{Segments: 60}, 0.1})
 	const pb = 0.1 * (40 - 20) / (60 - 20) // 0.05
@@ -184,7 +184,7 @@ func TestREDMarksUniformly(t *testing.T) {
 		sum += g
 		most = max(most, g)
 	}
-	// count runs from 0 on, so that the first after a mark has pa = pb/(1-pb).
+	// count starts at 0, so that the first arrival after a mark has pa = pb/(1-pb).
 	if mean := sum / float64(len(gaps)); math.Abs(mean-(1/pb)/2) > 0.3 || most > 1/pb {
 		t.Errorf("marks every %.2f on average and %v at most, want %.2f and %.0f", mean, most, 1/pb/2, 1/pb)
 	}
@@ -200,8 +200,8 @@ func redAt(t *testing.T, avg float64, p Profile, classes ...REDClass) *Link {
 	return l
 }
 
-// Below min nothing, above max all; each code point by its own profile; what can
-// be marked is marked and goes on.
+// Below min RED marks nothing, above max everything; each code point has its own profile; packets that
+// can be marked are marked and pass.
 func TestREDProfiles(t *testing.T) {
 	low := Profile{Amount{Segments: 20}, Amount{Segments: 60}, 0.1}
 	high := Profile{Amount{Segments: 100}, Amount{Segments: 200}, 0.1}
@@ -227,36 +227,36 @@ func TestREDProfiles(t *testing.T) {
 	}
 }
 
-// The average follows the queue by the weight, and decays over idle time as if
-// small packets had come (section 11).
+// The average follows the queue with the weight, and decays over idle time as if small packets had
+// arrived (section 11).
 func TestREDAverage(t *testing.T) {
 	s := Spec{Rate: 12_112_000, Queue: Amount{Segments: 1000}, RED: &RED{Profile: Profile{Amount{Segments: 500}, Amount{Segments: 900}, 0.1}, Weight: 0.01}}
 	l := New(s, 1, 0)
 	want := 0.0
 	for i := range 101 {
 		l.Offer(0, Packet{Size: FullFrame})
-		if i > 1 { // the first begins at once, the second finds none waiting
+		if i > 1 { // the first begins at once, the second finds an empty queue
 			want += 0.01 * (float64(i-1) - want)
 		}
 	}
 	if math.Abs(l.red.avg-want) > 1e-9 {
 		t.Errorf("average %.4f, want %.4f", l.red.avg, want)
 	}
-	// All began by 100 ms; 50 ms of idle are 50 frames' times.
+	// All have begun by 100 ms; 50 ms of idle time are 50 frame times.
 	l.Offer(150*ms, Packet{Size: FullFrame})
 	if want *= math.Pow(0.99, 50); math.Abs(l.red.avg-want) > 1e-9 {
 		t.Errorf("average %.4f after idling, want %.4f", l.red.avg, want)
 	}
 }
 
-// A step marks those that find so much waiting, and only those that can be.
+// A step marks the packets that find the queue at the threshold, if they can be marked.
 func TestMark(t *testing.T) {
 	l := New(Spec{Rate: unit.Mbit, Mark: Amount{Segments: 5}, Queue: Amount{Segments: 100}}, 1, 0)
 	for i := range 20 {
 		l.Offer(0, Packet{Size: 100, ECN: uint8(i % 2)})
 	}
 	for _, r := range play(l, nil, second) {
-		// The first begins at once: the n-th finds n-2 waiting.
+		// The first begins at once: the n-th finds n-2 queued.
 		if want := r.Number >= 7 && r.ECN == 1; r.Marked != want {
 			t.Errorf("packet %d: marked %v", r.Number, r.Marked)
 		}

@@ -5,21 +5,20 @@ import (
 	"math/rand/v2"
 )
 
-// red is a RED with its state: the names are those of Floyd and Jacobson,
-// figure 2.
+// red is a RED with its state. Names are those of Floyd and Jacobson, figure 2.
 type red struct {
 	spec     RED
-	segments bool // thresholds, and so the average, are in segments
+	segments bool // thresholds and the average are in segments
 	profiles []profile
-	class    [64]int // the profile of each code point
+	class    [64]int // index of each code point's profile
 	weight   float64
-	typical  float64 // ns that a full frame takes
+	typical  float64 // ns to send a full frame
 
 	avg   float64
 	qTime int64 // when the queue became empty
 }
 
-// profile is a Profile with its thresholds in the average's unit.
+// profile is a Profile with its thresholds in the unit of the average.
 type profile struct {
 	min, max, most float64
 	count          int // segments since the last mark, or -1
@@ -50,7 +49,7 @@ func newRED(s *Spec, old *red) *red {
 	return r
 }
 
-// verdict is what becomes of an arrival that finds so much waiting.
+// verdict reports whether an arrival that finds this queue is marked or dropped.
 func (r *red) verdict(at int64, dscp uint8, bytes, segments int, rng *rand.Rand) (hit bool) {
 	q := float64(bytes)
 	if r.segments {
@@ -59,10 +58,10 @@ func (r *red) verdict(at int64, dscp uint8, bytes, segments int, rng *rand.Rand)
 	if segments > 0 {
 		r.avg += r.weight * (q - r.avg)
 	} else {
-		// As if so many small segments had come to an empty queue (section 11).
+		// As if m small segments had arrived at an empty queue (section 11).
 		m := float64(at-r.qTime) / r.typical
 		r.avg *= math.Pow(1-r.weight, m)
-		// The idle time up to here is used up.
+		// The idle time until now has been counted.
 		r.qTime = at
 	}
 	p := &r.profiles[r.class[dscp&63]]

@@ -7,68 +7,67 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Spec is one direction of a link. The zero Spec passes everything at once.
+// Spec specifies one direction of a link. The zero Spec passes everything immediately.
 type Spec struct {
-	// Rate of the serialiser in layer-2 bits per second; 0 takes no time.
+	// Rate of the serialiser in layer-2 bits per second; 0 is unlimited.
 	Rate unit.Rate `json:",omitempty"`
-	// Delay is from the end of the serialiser to the receiver.
+	// Delay is the time from the end of the serialiser to the receiver.
 	Delay time.Duration `json:",omitempty"`
-	// Jitter changes the delay from segment to segment.
+	// Jitter varies the delay of each segment.
 	Jitter Jitter `json:",omitzero"`
-	// Loss is drawn for each segment that leaves the serialiser.
+	// Loss is drawn for each segment after the serialiser.
 	Loss Loss `json:",omitzero"`
-	// Queue bounds what waits; the zero Amount is DefaultQueue.
+	// Queue is the queue limit; the zero Amount is DefaultQueue.
 	Queue Amount `json:",omitzero"`
-	// RED drops or marks early; the most specific profile decides.
+	// RED drops or marks early; the most specific profile applies.
 	RED *RED `json:",omitempty"`
-	// Mark sets CE on each segment that finds at least so much waiting (a step, as
-	// DCTCP wants it). Segments of senders without ECN pass unmarked.
+	// Mark sets CE on each segment that arrives at a queue of at least this length (a step, as for
+	// DCTCP). Segments of senders without ECN pass unmarked.
 	Mark Amount `json:",omitzero"`
 	// At most one limiter.
 	Bucket *Bucket `json:",omitempty"`
 	Xen    *Xen    `json:",omitempty"`
-	// Active makes the sender one that is scheduled now and then.
+	// Active models a sender that is scheduled intermittently.
 	Active *Active `json:",omitempty"`
-	// Suspension makes the receiver one that is.
+	// Suspension models a receiver that is scheduled intermittently.
 	Suspension *Suspension `json:",omitempty"`
 	Cross      []Cross     `json:",omitempty"`
 }
 
-// Amount of a queue: one of the three.
+// Amount is a queue length in one of three units.
 type Amount struct {
 	Bytes unit.Bytes `json:",omitempty"`
-	// Segments are counted, however large.
+	// Segments is a number of segments of any size.
 	Segments int `json:",omitempty"`
-	// Time is as many bytes as the direction's slowest rate carries in it.
+	// Time is the number of bytes that the direction's slowest rate sends in it.
 	Time time.Duration `json:",omitempty"`
 }
 
-// Jitter is added to the delay, or taken from it.
+// Jitter is a random variation of the delay.
 type Jitter struct {
-	// Amount is the half-width of a uniform distribution around 0, or a normal one's
-	// standard deviation (cut at three of them, and where the delay would be less
-	// than nothing).
+	// Amount is the half-width of a uniform distribution around 0, or the standard deviation of a
+	// normal one (truncated at three of them, and at a delay of 0).
 	Amount time.Duration `json:",omitempty"`
 	Normal bool          `json:",omitempty"`
-	// Reorder lets segments overtake each other; else each waits for those before.
+	// Reorder lets segments overtake each other; otherwise each waits for those before it.
 	Reorder bool `json:",omitempty"`
 }
 
-// Loss of segments: with Probability alone each is lost independently. Otherwise
-// a chain of a good and a bad state steps once a segment, and Good and Bad are
-// the chances of loss in each.
+// Loss of segments. With Probability alone, losses are independent. Otherwise a chain of a good and a
+// bad state makes one step for each segment, and Good and Bad are the loss probabilities of the
+// states.
 type Loss struct {
 	Probability float64 `json:",omitempty"`
-	// ToBad and ToGood are the chances to change state (netem's p and r).
+	// ToBad and ToGood are the transition probabilities (netem's p and r).
 	ToBad, ToGood float64 `json:",omitempty"`
-	// Good and Bad are the chances of loss (netem's 1-k and 1-h).
+	// Good and Bad are the loss probabilities (netem's 1-k and 1-h).
 	Good, Bad float64 `json:",omitempty"`
 }
 
-// TwoStates tells whether the loss is that of Gilbert and Elliott.
+// TwoStates reports whether the loss is that of Gilbert and Elliott.
 func (l Loss) TwoStates() bool { return l.ToBad > 0 }
 
-// Mean is the part of segments that is lost in the long run.
+// Mean returns the long-term fraction of segments that is lost.
 func (l Loss) Mean() float64 {
 	if !l.TwoStates() {
 		return l.Probability
@@ -77,23 +76,22 @@ func (l Loss) Mean() float64 {
 	return bad*l.Bad + (1-bad)*l.Good
 }
 
-// RED is random early detection on the average of what waits.
+// RED is random early detection on the average queue length.
 type RED struct {
-	// Min, Max and Probability are the profile of what no class names.
+	// Min, Max and Probability are the profile of packets without a class.
 	Profile
 	// Weight of a new value in the average; 0 is DefaultWeight.
 	Weight float64 `json:",omitempty"`
-	// ECN marks segments of senders that can, instead of dropping them, also above
-	// Max (as sch_red does without harddrop).
+	// ECN marks segments of ECN-capable senders instead of dropping them, also above Max (as sch_red
+	// without harddrop).
 	ECN bool `json:",omitempty"`
-	// Classes have profiles of their own in the one queue, on the one average.
+	// Classes have their own profiles on the one queue and its average.
 	Classes []REDClass `json:",omitempty"`
 }
 
-// Profile says what becomes of an arrival while the average is between Min and
-// Max: it is dropped with a chance that rises from 0 to Probability. Below Min
-// all pass, above Max none. Min and Max are both bytes, or times, or both
-// segments.
+// Profile determines the treatment of an arrival by the average. Between Min and Max it is dropped
+// with a probability that rises from 0 to Probability. Below Min all pass, above Max none. Min and Max
+// are both bytes, both times, or both segments.
 type Profile struct {
 	Min, Max    Amount
 	Probability float64
@@ -105,57 +103,56 @@ type REDClass struct {
 	Profile
 }
 
-// Bucket is a token bucket: (P, R, b) of the estimation seed, section 4.2.2.
+// Bucket is a token bucket: (P, R, b) of the estimation dissertation, section 4.2.2.
 type Bucket struct {
-	// Rate refills it, in layer-2 bits per second.
+	// Rate is the token rate, in layer-2 bits per second.
 	Rate unit.Rate
-	// Size is what it holds; it is full at the start.
+	// Size is the bucket size; the bucket is full at the start.
 	Size unit.Bytes
-	// Peak is the fastest that tokens are spent; 0 is the serialiser's rate.
+	// Peak is the maximum rate at which tokens are spent; 0 is the serialiser's rate.
 	Peak unit.Rate `json:",omitempty"`
-	// PeakLow, if not 0, is what the peak falls to as the bucket empties, in
-	// proportion to what it holds: the slow decay of section 4.5.1.
+	// PeakLow, if not 0, is the peak rate of an empty bucket. The peak rate falls to it linearly with
+	// the fill level: the slow decay of section 4.5.1.
 	PeakLow unit.Rate `json:",omitempty"`
-	// Gift is there besides, anew every GiftEvery (section 4.5.2: every 20 s), and
-	// spent when the bucket is empty. What is left of one is not added to the next.
+	// Gift is an additional amount of tokens every GiftEvery (section 4.5.2: every 20 s), which is
+	// spent when the bucket is empty. An unspent gift is not added to the next.
 	Gift      unit.Bytes    `json:",omitempty"`
 	GiftEvery time.Duration `json:",omitempty"`
-	// Police drops what finds no tokens, instead of letting it wait.
+	// Police drops segments without tokens instead of queueing them.
 	Police bool `json:",omitempty"`
 }
 
-// Xen is a limiter that gives out Tokens every Interval: (T, delta) of the
-// estimation seed, section 4.2.2. Of tokens that are left over, at most one
-// frame's are kept, so that a delta of 6.5 frames sends 6 and 7 in turn.
+// Xen is a limiter that adds Tokens every Interval: (T, delta) of the estimation dissertation, section 4.2.2.
+// It keeps at most one frame of unspent tokens, so that a delta of 6.5 frames sends 6 and 7
+// alternately.
 type Xen struct {
 	Interval time.Duration
 	Tokens   unit.Bytes
 }
 
-// Active is a sender that runs for On and then sleeps for Off, and so on. What it
-// sends while it sleeps leaves in one burst as it wakes (section 4.4).
+// Active is a sender that alternately runs for On and sleeps for Off. Packets of its sleep leave in
+// one burst when it wakes (section 4.4).
 type Active struct{ On, Off time.Duration }
 
-// Suspension is a receiver that takes Packets segments and then none for Time:
-// (N0, T0) of section 5.3. They are handed over late, so that even the kernel's
-// timestamps are.
+// Suspension is a receiver that takes Packets segments and then none for Time: (N0, T0) of section
+// 5.3. Delivery is delayed, so that even the kernel's timestamps are late.
 type Suspension struct {
 	Packets int
 	Time    time.Duration
 }
 
-// Cross is virtual traffic of others on the link.
+// Cross is virtual cross traffic on the link.
 type Cross struct {
-	// Load is its mean rate in layer-2 bits per second, as offered.
+	// Load is its mean offered rate in layer-2 bits per second.
 	Load unit.Rate
-	// Model is how its packets are spaced; "" is Poisson.
+	// Model is the distribution of packet intervals; "" is Poisson.
 	Model Model `json:",omitempty"`
 	// Shape of Pareto; 0 is DefaultShape.
 	Shape float64 `json:",omitempty"`
-	// Sizes are drawn with equal chances, in layer-2 bytes; none is full frames.
+	// Sizes are drawn with equal probability, in layer-2 bytes; none is full frames.
 	Sizes []int `json:",omitempty"`
 	DSCP  uint8 `json:",omitempty"`
-	// Start and Stop bound it, in time since the link's start; Stop 0 is never.
+	// Start and Stop limit it in time, since the start of the link; Stop 0 is never.
 	Start time.Duration `json:",omitempty"`
 	Stop  time.Duration `json:",omitempty"`
 }
@@ -163,7 +160,7 @@ type Cross struct {
 // Model of cross traffic.
 type Model string
 
-// The models: exponential, Pareto and equal spaces between packets.
+// The models: exponential, Pareto and constant intervals.
 const (
 	Poisson  Model = "poisson"
 	Pareto   Model = "pareto"
@@ -174,26 +171,25 @@ const (
 const (
 	// DefaultWeight is w_q of Floyd and Jacobson, section 6.
 	DefaultWeight = 0.002
-	// DefaultShape is alpha of the Pareto cross traffic with which path-measuring
-	// tools are tried (Jain and Dovrolis, pathload, section VI): finite mean,
-	// infinite variance.
+	// DefaultShape is alpha of the Pareto cross traffic with which tools for path measurement are
+	// evaluated (Jain and Dovrolis, pathload, section VI): finite mean, infinite variance.
 	DefaultShape = 1.9
 )
 
-// Constants, ours.
+// Constants chosen by this project.
 const (
-	// DefaultQueue of a direction that names none.
+	// DefaultQueue is the queue limit of a direction that specifies none.
 	DefaultQueue = 50 * time.Millisecond
-	// FullFrame is 1,500 bytes behind an Ethernet header.
+	// FullFrame is 1,500 bytes and an Ethernet header.
 	FullFrame = 1514
 	// LargestFrame has two VLAN tags.
 	LargestFrame = FullFrame + 8
-	// minQueue of a queue that is given in time: a slow link must hold a TCP
-	// connection's first window of ten frames.
+	// minQueue is the minimum of a queue limit in time: a slow link must hold a TCP connection's
+	// initial window of ten frames.
 	minQueue = 10 * FullFrame
 )
 
-// Slowest is the smallest of the direction's long-run rates; 0 is none.
+// Slowest returns the lowest of the direction's long-term rates; 0 is unlimited.
 func (s *Spec) Slowest() unit.Rate {
 	r := s.Rate
 	lower := func(v unit.Rate) {
@@ -210,15 +206,15 @@ func (s *Spec) Slowest() unit.Rate {
 	return r
 }
 
-// Rate is what the limiter lets through in the long run.
+// Rate returns the limiter's long-term rate.
 func (x *Xen) Rate() unit.Rate {
 	return unit.Rate(float64(x.Tokens) * 8 / x.Interval.Seconds())
 }
 
-// Problem is a mistake in a Spec: Key is as in YAML ("red.min").
+// Problem is an error in a Spec: Key is as in YAML ("red.min").
 type Problem struct{ Key, What string }
 
-// Limits of what is accepted.
+// Limits of accepted values.
 const (
 	minRate     = unit.Kbit // one frame in 12 s
 	maxDelay    = 10 * time.Second
@@ -226,7 +222,7 @@ const (
 	maxSegments = 1 << 20
 )
 
-// Problems are all mistakes of s, each with its key.
+// Problems returns all errors of s, each with its key.
 func (s *Spec) Problems() (out []Problem) {
 	add := func(key, format string, a ...any) {
 		out = append(out, Problem{key, fmt.Sprintf(format, a...)})
@@ -246,7 +242,7 @@ func (s *Spec) Problems() (out []Problem) {
 	}
 	chance := func(key string, p float64) {
 		if !(p >= 0 && p <= 1) {
-			add(key, "%v is not a part of all: use 0%% to 100%%", p)
+			add(key, "%v is not between 0%% and 100%%", p)
 		}
 	}
 	limited := s.Rate > 0 || s.Bucket != nil || s.Xen != nil
@@ -260,7 +256,7 @@ func (s *Spec) Problems() (out []Problem) {
 		switch {
 		case n == 0:
 		case n > 1:
-			add(key, "it is given in more than one unit: choose bytes, segments or time")
+			add(key, "more than one unit is set: choose bytes, segments or time")
 		case !limited:
 			add(key, "a queue needs a rate or a limiter: add one, or leave the queue out")
 		case a.Bytes > 0 && a.Bytes < 1600:
@@ -277,10 +273,10 @@ func (s *Spec) Problems() (out []Problem) {
 	length("delay", s.Delay, 0)
 	length("jitter", s.Jitter.Amount, 0)
 	if s.Jitter.Amount > s.Delay {
-		add("jitter", "%v is more than the delay of %v: a segment cannot come before it was sent", s.Jitter.Amount, s.Delay)
+		add("jitter", "%v is more than the delay of %v: a segment cannot arrive before it was sent", s.Jitter.Amount, s.Delay)
 	}
 	if s.Jitter.Amount == 0 && (s.Jitter.Reorder || s.Jitter.Normal) {
-		add("jitter", "it has no amount: write for example jitter: 2ms")
+		add("jitter", "no amount: write for example jitter: 2ms")
 	}
 	chance("loss", s.Loss.Probability)
 	chance("loss.to_bad", s.Loss.ToBad)
@@ -291,9 +287,9 @@ func (s *Spec) Problems() (out []Problem) {
 	case s.Loss.TwoStates() && s.Loss.Probability > 0:
 		add("loss", "a probability and two states exclude each other: choose one")
 	case s.Loss.TwoStates() && s.Loss.ToGood == 0:
-		add("loss.to_good", "the link would never get better: write for example to_good: 10%%")
+		add("loss.to_good", "the link would never leave the bad state: write for example to_good: 10%%")
 	case !s.Loss.TwoStates() && (s.Loss.ToGood > 0 || s.Loss.Good > 0 || s.Loss.Bad > 0):
-		add("loss.to_bad", "the link would never get bad: write for example to_bad: 1%%")
+		add("loss.to_bad", "the link would never enter the bad state: write for example to_bad: 1%%")
 	}
 	amount("queue", s.Queue)
 	amount("mark", s.Mark)
@@ -301,7 +297,7 @@ func (s *Spec) Problems() (out []Problem) {
 		s.redProblems(add, amount, chance)
 	}
 	if s.Bucket != nil && s.Xen != nil {
-		add("xen", "there is a bucket, too: choose one limiter")
+		add("xen", "the direction also has a bucket: choose one limiter")
 	}
 	if b := s.Bucket; b != nil {
 		rate("bucket.rate", b.Rate, true)
@@ -348,18 +344,18 @@ func (s *Spec) Problems() (out []Problem) {
 			add(key+".model", "%q is not a model: write poisson, pareto or constant", c.Model)
 		}
 		if c.Shape != 0 && (c.Model != Pareto || !(c.Shape > 1)) {
-			add(key+".shape", "%v is not a shape: it belongs to pareto and is more than 1", c.Shape)
+			add(key+".shape", "%v is not a shape: use a number above 1, with model pareto", c.Shape)
 		}
 		for _, size := range c.Sizes {
 			if size < 14 || size > LargestFrame {
-				add(key+".sizes", "%d bytes are no frame: use 14 to %d", size, LargestFrame)
+				add(key+".sizes", "%d bytes are not a frame size: use 14 to %d", size, LargestFrame)
 			}
 		}
 		if c.DSCP > 63 {
 			add(key+".dscp", "%d is not a DSCP: use 0 to 63", c.DSCP)
 		}
 		if c.Start < 0 || c.Stop != 0 && c.Stop <= c.Start {
-			add(key+".stop", "it stops at %v, before it starts at %v", c.Stop, c.Start)
+			add(key+".stop", "the stop at %v is not after the start at %v", c.Stop, c.Start)
 		}
 		if !limited {
 			add(key, "cross traffic needs a rate or a limiter to compete for: give the direction a rate")
@@ -376,11 +372,11 @@ func (s *Spec) redProblems(add func(key, format string, a ...any), amount func(s
 		chance(key+".probability", p.Probability)
 		switch {
 		case p.Min == Amount{} || p.Max == Amount{} || p.Probability == 0:
-			add(key, "it needs min, max and probability: write for example {min: 30KB, max: 90KB, probability: 10%%}")
+			add(key, "min, max and probability are required: write for example {min: 30KB, max: 90KB, probability: 10%%}")
 		case (p.Min.Segments > 0) != segments || (p.Max.Segments > 0) != segments:
-			add(key+".min", "all thresholds are segments, or none is")
+			add(key+".min", "thresholds in segments cannot be mixed with others: use one unit")
 		case p.Min.count(s.Slowest()) >= p.Max.count(s.Slowest()):
-			add(key+".max", "it is not above min: make it larger, or min smaller")
+			add(key+".max", "max is not above min: increase max, or decrease min")
 		}
 	}
 	profile("red", s.RED.Profile)
@@ -392,21 +388,21 @@ func (s *Spec) redProblems(add func(key, format string, a ...any), amount func(s
 		key := fmt.Sprintf("red.classes[%d]", i)
 		profile(key, c.Profile)
 		if len(c.DSCP) == 0 {
-			add(key+".dscp", "it names no code point: write for example dscp: [8]")
+			add(key+".dscp", "no code point: write for example dscp: [8]")
 		}
 		for _, d := range c.DSCP {
 			if d > 63 {
 				add(key+".dscp", "%d is not a DSCP: use 0 to 63", d)
 			}
 			if seen[d] {
-				add(key+".dscp", "code point %d has a class already", d)
+				add(key+".dscp", "code point %d is already in a class", d)
 			}
 			seen[d] = true
 		}
 	}
 }
 
-// bytes is the amount in bytes at a rate; not for segments.
+// bytes returns the amount in bytes at a rate; not for segments.
 func (a Amount) bytes(r unit.Rate) float64 {
 	if a.Bytes > 0 {
 		return float64(a.Bytes)
@@ -414,7 +410,7 @@ func (a Amount) bytes(r unit.Rate) float64 {
 	return float64(r) / 8 * a.Time.Seconds()
 }
 
-// count is the amount in its own unit, segments or bytes.
+// count returns the amount in its own unit, segments or bytes.
 func (a Amount) count(r unit.Rate) float64 {
 	if a.Segments > 0 {
 		return float64(a.Segments)

@@ -9,27 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where AttachDevice puts its filter: a late preference, so that filters of the
-// thing under test come first.
+// The place of AttachDevice's filter: a late preference, so that the filters under test run first.
 const (
 	filterPriority = 0xC000
 	filterHandle   = 1
 	filterName     = "lab-meter"
 )
 
-// host runs a function inside a network namespace; lab.Node is one.
+// host runs a function in a network namespace; lab.Node implements it.
 type host interface{ Do(fn func() error) error }
 
-// attachment is one filter of ours.
+// attachment is one filter of the meter.
 type attachment struct {
 	host   host
 	filter *netlink.BpfFilter
-	clsact *netlink.Clsact // nil if it was there before
+	clsact *netlink.Clsact // nil if it existed before
 }
 
-// AttachDevice counts at the ingress of dev, a device of h, for flows that are
-// known by a port. It adds clsact if that is missing; Close takes both away,
-// clsact only if nothing else is in it.
+// AttachDevice counts at the ingress of dev, a device of h, for flows that are assigned by port. It
+// adds clsact if that is missing. Close removes the filter, and clsact if it was added and nothing
+// else uses it.
 func (m *Meter) AttachDevice(h host, dev string) error {
 	a := attachment{host: h}
 	err := h.Do(func() error {
@@ -45,7 +44,7 @@ func (m *Meter) AttachDevice(h host, dev string) error {
 		case err == nil:
 			a.clsact = clsact
 		case !errors.Is(err, unix.EEXIST):
-			return fmt.Errorf("add clsact: %w", err)
+			return fmt.Errorf("cannot add clsact: %w", err)
 		}
 		a.filter = &netlink.BpfFilter{
 			FilterAttrs: netlink.FilterAttrs{
@@ -57,7 +56,7 @@ func (m *Meter) AttachDevice(h host, dev string) error {
 		return netlink.FilterAdd(a.filter)
 	})
 	if err != nil {
-		return fmt.Errorf("attach the meter to %s: %w", dev, err)
+		return fmt.Errorf("cannot attach the meter to %s: %w", dev, err)
 	}
 	m.attached = append(m.attached, a)
 	return nil
@@ -66,10 +65,10 @@ func (m *Meter) AttachDevice(h host, dev string) error {
 func (a attachment) detach() error {
 	return a.host.Do(func() error {
 		if _, err := netlink.LinkByIndex(a.filter.LinkIndex); err != nil {
-			return nil // the device is gone, and the filter with it
+			return nil // the device was removed, and the filter with it
 		}
 		if err := netlink.FilterDel(a.filter); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("detach the meter: %w", err)
+			return fmt.Errorf("cannot detach the meter: %w", err)
 		}
 		if a.clsact == nil || slices.ContainsFunc([]uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS}, a.occupied) {
 			return nil
@@ -78,7 +77,7 @@ func (a attachment) detach() error {
 	})
 }
 
-// occupied tells whether another filter sits at parent.
+// occupied reports whether parent has another filter.
 func (a attachment) occupied(parent uint32) bool {
 	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: a.filter.LinkIndex}}
 	filters, err := netlink.FilterList(link, parent)

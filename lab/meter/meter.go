@@ -11,12 +11,12 @@ import (
 
 // Options of a meter.
 type Options struct {
-	// Flows is how many names it can tell apart; 0 is 64.
+	// Flows is the maximum number of flows; 0 is 64.
 	Flows int
-	// Bin is the length of a bin; 0 is 1 ms.
+	// Bin is the duration of a bin; 0 is 1 ms.
 	Bin time.Duration
-	// Length is how long it measures from the start; 0 is 2 minutes. A flow takes 8
-	// bytes per bin: 960 KB for 2 minutes of 1 ms.
+	// Length is the duration of the measurement from the start; 0 is 2 minutes. A flow takes 8 bytes
+	// per bin: 960 KB for 2 minutes of 1 ms.
 	Length time.Duration
 }
 
@@ -41,8 +41,8 @@ type portKey struct {
 	Dst   uint8
 }
 
-// New loads the programs. Nothing is counted until something is attached or
-// watched, and Start was called.
+// New loads the programs. The meter counts nothing until something is attached or watched, and Start
+// was called.
 func New(o Options) (*Meter, error) {
 	if o.Flows == 0 {
 		o.Flows = 64
@@ -56,7 +56,7 @@ func New(o Options) (*Meter, error) {
 	m := &Meter{options: o, perFlow: int((o.Length + o.Bin - 1) / o.Bin), flows: map[string]uint32{}}
 	entries := uint64(o.Flows) * uint64(m.perFlow)
 	if o.Flows < 0 || o.Bin < 0 || o.Length < 0 || entries > 1<<28 {
-		return nil, fmt.Errorf("%d flows of %d bins are more than the 2 GiB that a meter may take", o.Flows, m.perFlow)
+		return nil, fmt.Errorf("%d flows of %d bins exceed the maximum of 2 GiB", o.Flows, m.perFlow)
 	}
 	spec, err := loadObject()
 	if err != nil {
@@ -71,21 +71,21 @@ func New(o Options) (*Meter, error) {
 		return nil, err
 	}
 	if err := spec.LoadAndAssign(&m.objects, nil); err != nil {
-		return nil, fmt.Errorf("load the arrivals meter: %w", err)
+		return nil, fmt.Errorf("cannot load the arrivals meter: %w", err)
 	}
 	if m.memory, err = m.objects.Bins.Memory(); err != nil {
 		m.Close()
-		return nil, fmt.Errorf("map the meter's bins: %w", err)
+		return nil, fmt.Errorf("cannot map the meter's bins: %w", err)
 	}
 	return m, nil
 }
 
-// index is the flow's number; a new name gets the next.
+// index returns the flow's number; a new name gets the next.
 func (m *Meter) index(flow string) (uint32, error) {
 	i, ok := m.flows[flow]
 	if !ok {
 		if len(m.flows) == m.options.Flows {
-			return 0, fmt.Errorf("the meter has room for %d flows: ask for more in Options.Flows", m.options.Flows)
+			return 0, fmt.Errorf("the meter has at most %d flows: increase Options.Flows", m.options.Flows)
 		}
 		i = uint32(len(m.flows))
 		m.flows[flow] = i
@@ -93,9 +93,8 @@ func (m *Meter) index(flow string) (uint32, error) {
 	return i, nil
 }
 
-// DstPort counts packets of a protocol (an IP protocol number) to a port as the
-// flow's, at every device that is attached. A destination port wins over a
-// source port.
+// DstPort counts packets of a protocol (an IP protocol number) to a port as the flow's, at every
+// attached device. A destination port takes precedence over a source port.
 func (m *Meter) DstPort(flow string, proto uint8, port uint16) error {
 	return m.port(flow, portKey{port, proto, 1})
 }
@@ -113,8 +112,8 @@ func (m *Meter) port(flow string, k portKey) error {
 	return m.objects.FlowOfPort.Put(k, i)
 }
 
-// Watch counts what reaches the receiving socket fd as the flow's. The filter
-// goes with the socket. It is made to be traffic.Options.OnReceiver.
+// Watch counts what reaches the receiving socket fd as the flow's. The filter is removed with the
+// socket. Watch can be used as traffic.Options.OnReceiver.
 func (m *Meter) Watch(flow string, fd int) error {
 	i, err := m.index(flow)
 	if err != nil {
@@ -122,24 +121,24 @@ func (m *Meter) Watch(flow string, fd int) error {
 	}
 	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {
-		return fmt.Errorf("read socket cookie: %w", err)
+		return fmt.Errorf("cannot read the socket cookie: %w", err)
 	}
 	if err := m.objects.FlowOfSocket.Put(cookie, i); err != nil {
-		return fmt.Errorf("watch a socket: %w", err)
+		return fmt.Errorf("cannot watch a socket: %w", err)
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, m.objects.MeterSocket.FD()); err != nil {
-		return fmt.Errorf("attach the meter to a socket: %w", err)
+		return fmt.Errorf("cannot attach the meter to a socket: %w", err)
 	}
 	return nil
 }
 
-// Start sets the beginning of bin 0, in CLOCK_MONOTONIC ns; what arrives before
-// it is not in any bin. traffic.Session.StartMonotonicNs is on that clock.
+// Start sets the beginning of bin 0, in CLOCK_MONOTONIC ns; earlier arrivals are in no bin.
+// traffic.Session.StartMonotonicNs is on that clock.
 func (m *Meter) Start(monotonicNs int64) error {
 	return m.objects.StartNs.Put(uint32(0), uint64(monotonicNs))
 }
 
-// Close stops counting and forgets everything.
+// Close stops counting and releases all resources.
 func (m *Meter) Close() error {
 	var errs []error
 	for _, a := range m.attached {

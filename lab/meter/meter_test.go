@@ -56,8 +56,7 @@ func watch(t testing.TB, l *lab.Lab, flows []traffic.Flow, length time.Duration)
 	return m
 }
 
-// received is what the kernel counts at a device: layer-2 bytes, but one header
-// for a super-packet.
+// received returns the kernel's count of a device: layer-2 bytes, but one header for a super-packet.
 func received(t testing.TB, n *lab.Node, dev string) (bytes uint64) {
 	t.Helper()
 	err := n.Do(func() error {
@@ -75,18 +74,18 @@ func received(t testing.TB, n *lab.Node, dev string) (bytes uint64) {
 	return bytes
 }
 
-// Three counts of the same packets agree: the device's ingress, the sockets, and
-// the HTB class that sent them, which knows super-packets (qdisc_pkt_len).
+// Three counts of the same packets agree: the device's ingress, the sockets, and the HTB class that
+// sent them, which accounts for super-packets (qdisc_pkt_len).
 //
 //	client ── router ── server      router to server has an HTB class
 //
-// In single segments (200 Mbit/s) and in super-packets (2 Gbit/s). HTB's count
-// has some ARP and neighbour discovery besides; the handshakes are known.
+// With single segments (200 Mbit/s) and with super-packets (2 Gbit/s). HTB's count also has some ARP
+// and neighbour discovery; the handshakes are known.
 func TestBytesAgree(t *testing.T) {
 	for _, rate := range []unit.Rate{200 * unit.Mbit, 2 * unit.Gbit} {
 		t.Run(rate.String(), func(t *testing.T) {
 			l := labtest.Rig(t, lab.RigOptions{Bottleneck: rate, In: true})
-			// Above 200 Mbit/s UDP, too, is sent in super-packets.
+			// Above 200 Mbit/s UDP is also sent in super-packets.
 			flows := mixed([]traffic.Step{{Rate: rate * 22 / 100}, {At: time.Second, Rate: 0}})
 			m := watch(t, l, flows, 10*time.Second)
 			s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{
@@ -110,8 +109,8 @@ func TestBytesAgree(t *testing.T) {
 				if device.Bytes != socket.Bytes || device.Packets != socket.Packets {
 					t.Errorf("%s: the device has %+v, the socket %+v", f.Name, device, socket)
 				}
-				// What arrived is what was delivered, when nothing was sent twice, but for
-				// bare control segments, of 86 bytes: five where a machine stood still.
+				// Without retransmissions the arrivals equal the delivered data, except for pure
+				// control segments of 86 bytes: there were five on a machine that stalled.
 				if want := f.Total.DeliveredL2Bits / 8; f.Total.Retransmits == 0 && math.Abs(float64(socket.Bytes)-want) > 450 {
 					t.Errorf("%s: %d bytes arrived, %.0f were delivered", f.Name, socket.Bytes, want)
 				}
@@ -120,7 +119,7 @@ func TestBytesAgree(t *testing.T) {
 				super += device.Packets - device.SKBs
 			}
 			if fast := rate > unit.Gbit; fast != (super > perPacket/2) {
-				t.Errorf("%d of %d frames came inside super-packets", super, perPacket)
+				t.Errorf("%d of %d frames arrived in super-packets", super, perPacket)
 			}
 			class := classBytes(t, l.Node("router"), "server")
 			t.Logf("HTB sent %d bytes, the meter has %d, the device counts %d", class, sum, received(t, l.Node("server"), "router"))
@@ -131,7 +130,7 @@ func TestBytesAgree(t *testing.T) {
 	}
 }
 
-// classBytes reads what the HTB class of a limited path has sent.
+// classBytes reads the bytes that the HTB class of a limited path has sent.
 func classBytes(t testing.TB, n *lab.Node, dev string) uint64 {
 	t.Helper()
 	words := strings.Fields(labtest.Run(t, n, "tc", "-s", "class", "show", "dev", dev))
@@ -148,12 +147,12 @@ func classBytes(t testing.TB, n *lab.Node, dev string) uint64 {
 	return 0
 }
 
-// Where a host's ingress is shaped, only the sockets see the result:
+// With ingress shaping only the sockets see the result:
 //
 //	client ── router ── [ingress ─ IFB 20 Mbit/s] server
 //
-// The device's ingress has what was sent (40 Mbit/s), the socket what the IFB let
-// through (20, within 2 %), also when packets come out of it in super-packets.
+// The device's ingress has what was sent (40 Mbit/s), the socket what passed the IFB (20, within 2 %),
+// also when the IFB sends super-packets.
 func TestSocketIsBehindIFB(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{})
@@ -194,8 +193,8 @@ func TestSocketIsBehindIFB(t *testing.T) {
 //
 //	client ── router ── server      20 Mbit/s from 300 ms to 600 ms
 //
-// The first arrival is at 300 ms, give or take 5 ms for a busy machine's ticks,
-// and the last not after 610.
+// The first arrival is at 300 ms, within 5 ms for the ticks of a busy machine, and the last not after
+// 610.
 func TestBinsAreOnTime(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{})
@@ -227,7 +226,7 @@ func TestBinsAreOnTime(t *testing.T) {
 	})
 }
 
-// Close leaves the device as it was, and keeps what others have put there.
+// Close restores the device, and keeps foreign filters.
 func TestCloseDetaches(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
 	server := l.Node("server")
@@ -249,7 +248,7 @@ func TestCloseDetaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := labtest.Run(t, server, "tc", "qdisc", "show", "dev", "router"); strings.Contains(out, "clsact") {
-		t.Errorf("clsact was left:\n%s", out)
+		t.Errorf("clsact was not removed:\n%s", out)
 	}
 	m = attach()
 	labtest.Run(t, server, "tc", "filter", "add", "dev", "router", "egress", "protocol", "ip", "prio", "1", "u32", "match", "u32", "0", "0", "flowid", "1:1")
@@ -257,7 +256,7 @@ func TestCloseDetaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := labtest.Run(t, server, "tc", "filter", "show", "dev", "router", "egress"); !strings.Contains(out, "u32") {
-		t.Errorf("a filter of somebody else's is gone:\n%s", out)
+		t.Errorf("a foreign filter was removed:\n%s", out)
 	}
 }
 
@@ -276,6 +275,6 @@ func TestSeries(t *testing.T) {
 		t.Errorf("3 kB/ms over 2 ms at %v, %v", at, ok)
 	}
 	if _, ok := s.Reaches(8*1e9, 0, time.Millisecond); ok {
-		t.Error("a rate that is never reached is")
+		t.Error("a rate that is never reached is reported as reached")
 	}
 }

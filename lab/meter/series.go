@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// Series are a flow's arrivals.
+// Series has a flow's arrivals.
 type Series struct {
 	// Bin is the length of one bin.
 	Bin time.Duration
-	// Bytes are layer-2 bytes per bin from the start. Bins after the last arrival
-	// are there and 0.
+	// Bytes are layer-2 bytes per bin from the start. Bins after the last arrival exist and are 0.
 	Bytes []uint64
 }
 
-// Series reads what has arrived for the flow until now.
+// Series reads the flow's arrivals until now.
 func (m *Meter) Series(flow string) (Series, error) {
 	s := Series{Bin: m.options.Bin, Bytes: make([]uint64, m.perFlow)}
 	i, ok := m.flows[flow]
 	if !ok {
-		return s, fmt.Errorf("the meter knows no flow %q", flow)
+		return s, fmt.Errorf("the meter has no flow %q", flow)
 	}
 	raw := make([]byte, 8*m.perFlow)
 	if _, err := m.memory.ReadAt(raw, int64(i)*int64(len(raw))); err != nil {
-		return s, fmt.Errorf("read the bins of flow %q: %w", flow, err)
+		return s, fmt.Errorf("cannot read the bins of flow %q: %w", flow, err)
 	}
 	for b := range s.Bytes {
 		s.Bytes[b] = binary.NativeEndian.Uint64(raw[8*b:])
@@ -32,11 +31,11 @@ func (m *Meter) Series(flow string) (Series, error) {
 	return s, nil
 }
 
-// Totals are a flow's counts from the start.
+// Totals has a flow's counts from the start.
 type Totals struct {
 	Bytes   uint64 // layer 2, in all bins
-	Packets uint64 // frames, as they would be on a wire
-	// SKBs are packets as the kernel handled them: a super-packet is one.
+	Packets uint64 // frames, as on a wire
+	// SKBs counts packets as the kernel handled them: a super-packet is one.
 	SKBs uint64
 	// OutsideBytes arrived before the start or after the last bin.
 	OutsideBytes uint64
@@ -46,14 +45,14 @@ type Totals struct {
 func (m *Meter) Totals(flow string) (Totals, error) {
 	i, ok := m.flows[flow]
 	if !ok {
-		return Totals{}, fmt.Errorf("the meter knows no flow %q", flow)
+		return Totals{}, fmt.Errorf("the meter has no flow %q", flow)
 	}
 	var t totals
 	err := m.objects.FlowTotals.Lookup(i, &t)
 	return Totals(t), err
 }
 
-// Sum is the bytes that arrived in [from, to), whole bins.
+// Sum returns the bytes that arrived in [from, to), in whole bins.
 func (s Series) Sum(from, to time.Duration) (bytes uint64) {
 	for i := s.bin(from); i < s.bin(to); i++ {
 		bytes += s.Bytes[i]
@@ -61,7 +60,7 @@ func (s Series) Sum(from, to time.Duration) (bytes uint64) {
 	return bytes
 }
 
-// Rate is Sum in bits per second.
+// Rate returns Sum in bits per second.
 func (s Series) Rate(from, to time.Duration) float64 {
 	if to <= from {
 		return 0
@@ -69,8 +68,8 @@ func (s Series) Rate(from, to time.Duration) float64 {
 	return float64(s.Sum(from, to)) * 8 / (to - from).Seconds()
 }
 
-// Every is the series in longer bins: of 1 s from 1 ms, say. length must be a
-// multiple of Bin; a last incomplete bin is left out.
+// Every returns the series in longer bins, for example of 1 s from 1 ms. length must be a multiple of
+// Bin; an incomplete last bin is omitted.
 func (s Series) Every(length time.Duration) Series {
 	n := int(length / s.Bin)
 	out := Series{Bin: length, Bytes: make([]uint64, len(s.Bytes)/max(n, 1))}
@@ -82,9 +81,9 @@ func (s Series) Every(length time.Duration) Series {
 	return out
 }
 
-// Reaches is the first time, from `from` on, at which the mean rate over the
-// window that begins then is at least rate (bits per second): how long a waking
-// flow takes to get its share. ok is false if it never does.
+// Reaches returns the first time, from `from` on, at which the mean rate over the following window is
+// at least rate (bits per second): how long a starting flow takes to get its share. ok is false if it
+// never does.
 func (s Series) Reaches(rate float64, from, window time.Duration) (at time.Duration, ok bool) {
 	n := max(int(window/s.Bin), 1)
 	need := rate / 8 * (time.Duration(n) * s.Bin).Seconds()

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerer is the other end of an asker's connection.
+// answerer is the server side of an asker's connection.
 type answerer struct {
 	r    *requester
 	c    *conn
 	head [MinRequest]byte
-	got  int64 // bytes of the question
-	left int64 // bytes of the answer; 0 while the question is read
+	got  int64 // bytes of the request
+	left int64 // bytes of the response; 0 while the request is read
 }
 
 // answer serves a connection.
@@ -37,12 +37,12 @@ func (w *answerer) ready(events uint32) {
 	}
 	more, err := w.read()
 	if err != nil || !more {
-		w.c.close() // the asker is gone
+		w.c.close() // the asker has closed
 	}
 }
 
-// read reads the question, and begins the answer when it is complete. It returns
-// false at the end of the connection.
+// read reads the request, and begins the response when the request is complete. It returns false at
+// the end of the connection.
 func (w *answerer) read() (more bool, err error) {
 	if w.got < MinRequest {
 		n, _, err := unix.Recvfrom(w.c.fd, w.head[w.got:], unix.MSG_DONTWAIT)
@@ -61,7 +61,7 @@ func (w *answerer) read() (more bool, err error) {
 	}
 	size, respond := int64(binary.BigEndian.Uint64(w.head[:])), int64(binary.BigEndian.Uint64(w.head[8:]))
 	if size < MinRequest || size > largest || respond < 1 || respond > largest {
-		return false, nil // not of an asker of ours: the port is open to all of the lab
+		return false, nil // not from an asker: the port is open to all of the lab
 	}
 	if w.got < size {
 		n, eof, err := w.c.skip(size - w.got)
@@ -80,7 +80,7 @@ func (w *answerer) read() (more bool, err error) {
 
 func (w *answerer) count(n int) { w.r.total.RequestBytes += uint64(n) }
 
-// write goes on with the answer.
+// write continues the response.
 func (w *answerer) write() error {
 	n, err := w.c.write(w.left)
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *answerer) write() error {
 	if w.left > 0 {
 		events = unix.EPOLLOUT
 	} else if w.r.f.Requests.Reconnect {
-		// Its end of the connection; the asker's closes it for good.
+		// Only this direction is closed; the asker closes the connection.
 		if err := unix.Shutdown(w.c.fd, unix.SHUT_WR); err != nil {
 			return err
 		}

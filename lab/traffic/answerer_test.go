@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who connects and speaks of sizes that are none, as a port scanner in the lab may,
-// is hung up on.
+// A client that sends invalid sizes, as a port scanner in the lab may, is disconnected.
 func TestAnswererHangsUp(t *testing.T) {
 	a, err := newApps()
 	if err != nil {

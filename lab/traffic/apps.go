@@ -11,32 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apps runs all Requests and Transfers of a session on one goroutine, woken by
-// their sockets and timers at once: latencies are not to be rounded to ticks.
+// apps runs all Requests and Transfers of a session on one goroutine, which their sockets and timers
+// wake immediately, so that latencies are not rounded to ticks.
 type apps struct {
 	epoll, timer int
 	flows        []*flow
 
-	mu      sync.Mutex // what the loop changes and samples read
+	mu      sync.Mutex // guards what the loop changes and samples read
 	conns   map[int32]*conn
 	lastID  int32
 	timers  timerQueue
-	opening int   // connections that the start waits for
+	opening int   // connections of the start in progress
 	start   int64 // CLOCK_MONOTONIC ns
-	armed   int64 // what the timer is set to
-	// idle, if set, is called when the last Transfer is over.
+	armed   int64 // time of the timer
+	// idle, if set, is called when the last Transfer has ended.
 	idle      func()
-	transfers int // those that are not over
+	transfers int // Transfers in progress
 	events    [256]unix.EpollEvent
 }
 
-// app is a Requests or a Transfer that runs.
+// app is a running Requests or Transfer.
 type app interface {
-	// open makes the listener and the connections that last.
+	// open opens the listener and the persistent connections.
 	open() error
-	// begin sets the timers; times from here on are ns since the run's start.
+	// begin sets the timers; from here on times are ns since the run's start.
 	begin()
-	// interval and result add what only this application has to tell.
+	// interval and result add the application's own results.
 	interval(*Interval)
 	result(*FlowResult)
 }
@@ -45,7 +45,7 @@ func newApps() (*apps, error) {
 	a := &apps{epoll: -1, timer: -1, conns: map[int32]*conn{}}
 	var err error
 	if a.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("make epoll: %w", err)
+		return nil, fmt.Errorf("cannot create an epoll instance: %w", err)
 	}
 	if a.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err == nil {
 		ev := unix.EpollEvent{Events: unix.EPOLLIN} // id 0
@@ -53,19 +53,19 @@ func newApps() (*apps, error) {
 	}
 	if err != nil {
 		a.close()
-		return nil, fmt.Errorf("make a timer: %w", err)
+		return nil, fmt.Errorf("cannot create a timer: %w", err)
 	}
 	return a, nil
 }
 
-// now is ns since the run's start.
+// now returns ns since the run's start.
 func (a *apps) now() int64 { return mono() - a.start }
 
-// settle runs the loop until all connections that last are made.
+// settle runs the loop until all persistent connections are open.
 func (a *apps) settle(deadline time.Time) error {
 	for a.opening > 0 {
 		if time.Now().After(deadline) {
-			return errors.New("connect: no answer in time")
+			return errors.New("cannot connect: timed out")
 		}
 		if err := a.turn(time.Until(deadline)); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (a *apps) loop(start int64, stop <-chan struct{}) {
 			return
 		default:
 		}
-		// 10 ms is how late an end may be seen.
+		// 10 ms is the maximum delay of noticing the end.
 		if err := a.turn(10 * time.Millisecond); err != nil {
 			for _, f := range a.flows {
 				f.fail(err)
@@ -110,7 +110,7 @@ func (a *apps) turn(patience time.Duration) error {
 	}
 	n, err := unix.EpollWait(a.epoll, a.events[:], int(patience.Milliseconds())+1)
 	if err != nil && err != unix.EINTR {
-		return fmt.Errorf("wait for sockets: %w", err)
+		return fmt.Errorf("cannot wait for sockets: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +119,7 @@ func (a *apps) turn(patience time.Duration) error {
 		t.do(t.at)
 	}
 	for _, ev := range a.events[:max(n, 0)] {
-		// A connection that was closed in this turn is no longer there.
+		// A connection that was closed in this turn was removed.
 		if c := a.conns[ev.Fd]; c != nil {
 			c.ready(ev.Events)
 		}
@@ -127,8 +127,8 @@ func (a *apps) turn(patience time.Duration) error {
 	return nil
 }
 
-// arm sets the timer to the first that is due. Nobody reads it: one that has run
-// out makes the loop turn until it is set anew.
+// arm sets the timer to the earliest deadline. The timer is not read: an expired one wakes the loop
+// until it is set again.
 func (a *apps) arm() error {
 	want := int64(0) // none
 	if len(a.timers) > 0 {
@@ -142,8 +142,8 @@ func (a *apps) arm() error {
 	return unix.TimerfdSettime(a.timer, unix.TFD_TIMER_ABSTIME, &spec, nil)
 }
 
-// after calls do at ns since the start, with that time and not the one at which
-// the program came to it.
+// after calls do at ns since the start, and passes that time, not the time at which the loop got to
+// it.
 func (a *apps) after(at int64, do func(at int64)) { heap.Push(&a.timers, timer{at, do}) }
 
 type timer struct {
@@ -172,7 +172,7 @@ func (a *apps) transferOver() {
 	}
 }
 
-// close ends all connections at once (RST).
+// close resets all connections (RST).
 func (a *apps) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,25 +194,25 @@ type conn struct {
 	fd      int
 	id      int32
 	watched uint32              // events
-	ready   func(events uint32) // of the application
+	ready   func(events uint32) // set by the application
 	peers   map[*conn]struct{}  // the open connections of the same flow
 	main    bool                // its window and RTT are the flow's
 }
 
-// watch hands fd to the loop, which calls ready.
+// watch adds fd to the loop, which calls ready.
 func (a *apps) watch(f *flow, fd int, events uint32) (*conn, error) {
 	a.lastID++
 	c := &conn{a: a, f: f, fd: fd, id: a.lastID, watched: events}
 	ev := unix.EpollEvent{Events: events, Fd: c.id}
 	if err := unix.EpollCtl(a.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("watch a socket: %w", err)
+		return nil, fmt.Errorf("cannot watch a socket: %w", err)
 	}
 	a.conns[c.id] = c
 	return c, nil
 }
 
-// want changes the events that are waited for.
+// want changes the watched events.
 func (c *conn) want(events uint32) error {
 	if events == c.watched {
 		return nil
@@ -221,7 +221,7 @@ func (c *conn) want(events uint32) error {
 	return unix.EpollCtl(c.a.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: c.id})
 }
 
-// close takes the connection's counts into the flow's and closes it.
+// close adds the connection's counts to those of the flow and closes it.
 func (c *conn) close() {
 	if c.fd < 0 {
 		return
@@ -246,7 +246,7 @@ func (c *conn) abort() {
 	}
 }
 
-// listen opens a listener at e, whose connections accept gets.
+// listen opens a listener at e, whose connections are passed to accept.
 func (a *apps) listen(f *flow, e end, accept func(fd int, peer netip.AddrPort) error) (addr netip.AddrPort, err error) {
 	fd, addr, err := f.listen(e)
 	if err != nil {
@@ -277,7 +277,7 @@ func (a *apps) listen(f *flow, e end, accept func(fd int, peer netip.AddrPort) e
 	return addr, nil
 }
 
-// accepted is the conn of an accepted socket.
+// accepted returns the conn of an accepted socket.
 func (a *apps) accepted(f *flow, fd int) (*conn, error) {
 	err := f.markAccepted(fd)
 	if err == nil {
@@ -294,14 +294,14 @@ func (a *apps) accepted(f *flow, fd int) (*conn, error) {
 	return c, err
 }
 
-// join counts the connection among the flow's.
+// join adds the connection to those of the flow.
 func (c *conn) join() {
 	c.peers = c.f.conns
 	c.peers[c] = struct{}{}
 }
 
-// dial begins a connection. made is called once: when it is there, or has failed.
-// Then the application sets ready.
+// dial starts a connection. made is called once, when it is open or has failed. Then the application
+// sets ready.
 func (a *apps) dial(f *flow, from end, to netip.AddrPort, made func(c *conn, err error)) (local netip.AddrPort, err error) {
 	fd, local, err := f.dial(from, to)
 	if err != nil {
@@ -322,7 +322,7 @@ func (a *apps) dial(f *flow, from end, to netip.AddrPort, made func(c *conn, err
 		}
 		if err != nil {
 			c.close()
-			made(nil, fmt.Errorf("connect to %v: %w", to, err))
+			made(nil, fmt.Errorf("cannot connect to %v: %w", to, err))
 			return
 		}
 		made(c, nil)
@@ -330,8 +330,8 @@ func (a *apps) dial(f *flow, from end, to netip.AddrPort, made func(c *conn, err
 	return local, nil
 }
 
-// write writes up to left bytes of zeros and says how many the socket took. It
-// keeps to a chunk, so that other connections have their turn.
+// write writes up to left bytes of zeros and returns how many the socket took. It writes one chunk at
+// most, so that other connections get their turn.
 func (c *conn) write(left int64) (int64, error) {
 	for {
 		n, err := unix.Write(c.fd, zeros[:min(left, chunk)])
@@ -348,8 +348,7 @@ func (c *conn) write(left int64) (int64, error) {
 	}
 }
 
-// skip reads up to left bytes without copying them; eof tells that there will be
-// no more.
+// skip reads up to left bytes without copying them; eof reports the end of the stream.
 func (c *conn) skip(left int64) (n int64, eof bool, err error) {
 	defer c.f.keepClamp(c.fd)
 	for {

@@ -18,7 +18,7 @@ func requests(r traffic.Requests) traffic.Flow {
 	return traffic.Flow{Name: "r", From: "client", To: "server", Protocol: traffic.TCP, Requests: &r}
 }
 
-// balanced checks that no request is lost from the books.
+// balanced checks that every request is accounted for.
 func balanced(t testing.TB, s *traffic.RequestStats) {
 	t.Helper()
 	if s.Arrived != s.Refused+s.Started+s.Backlog || s.Started != s.Done+s.Failed+s.UnderWay {
@@ -26,14 +26,14 @@ func balanced(t testing.TB, s *traffic.RequestStats) {
 	}
 }
 
-// Users in a closed loop ask as often as think time and path allow, and the
-// latency is the path's:
+// Users of a closed loop send requests as fast as think time and path allow, and the latency is that
+// of the path:
 //
 //	client ──20 ms── router ── server
 //
-// 20 users who think for 80 ms and wait for the mean latency: so many requests a
-// second as Little's law says, within 12 % (the standard error is 3 %). The least
-// latency is the RTT and at most 2 ms more, or two RTTs with a connection for each.
+// 20 users with a think time of 80 ms: the request rate follows from the mean latency by Little's law,
+// within 12 % (the standard error is 3 %). The minimum latency is the RTT and at most 2 ms more, or
+// two RTTs with a connection for each request.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{RTT: 20 * time.Millisecond})
@@ -54,24 +54,25 @@ func TestUsers(t *testing.T) {
 				t.Errorf("%d requests were done, want %.0f", got.Done, want)
 			}
 			if got.Latency.MinUs < rtt*1e3 || got.Latency.MinUs > rtt*1e3+2000 {
-				t.Errorf("least latency %.0f us, want %.0f ms", got.Latency.MinUs, rtt)
+				t.Errorf("minimum latency %.0f us, want %.0f ms", got.Latency.MinUs, rtt)
 			}
 			if got.Failed > 0 || got.Connections+got.UnderWay < connections || got.Connections > connections {
 				t.Errorf("%d failed, %d connections, want %d", got.Failed, got.Connections, connections)
 			}
 			if got.RequestBytes < 300*got.Done || got.ResponseBytes < 3000*got.Done || got.RequestBytes > 300*got.Started || got.ResponseBytes > 3000*got.Started {
-				t.Errorf("%d bytes asked and %d answered", got.RequestBytes, got.ResponseBytes)
+				t.Errorf("%d bytes of requests and %d of responses", got.RequestBytes, got.ResponseBytes)
 			}
 		})
 	}
 }
 
-// An open loop asks at its rate whatever the path does, and what waits counts:
+// An open loop sends requests at its rate, whatever the path, and the latency includes the backlog:
 //
 //	client ──20 ms── router ── server
 //
-// 2 connections do 100 requests a second. At 50 nearly nothing waits; at 200, half
-// of all wait in the end without a bound, and with a bound of 10 they are refused.
+// 2 connections complete 100 requests a second. At a rate of 50 there is almost no backlog. At 200
+// half of all requests are in the backlog at the end without a bound; with a bound of 10 they are
+// refused.
 func TestOpenLoop(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{RTT: 20 * time.Millisecond})
@@ -96,12 +97,12 @@ func TestOpenLoop(t *testing.T) {
 		if n := float64(twice.Arrived); math.Abs(n-800) > 4*math.Sqrt(800) {
 			t.Errorf("twice: %.0f arrived", n)
 		}
-		// 400 are done within 5 %; the last of them waited for 2 s.
+		// 400 are completed within 5 %; the last of them had waited for 2 s.
 		if math.Abs(float64(twice.Done)-400) > 20 || twice.Refused != 0 || twice.Backlog < 300 || twice.MaxBacklog < twice.Backlog {
 			t.Errorf("twice: %+v", twice)
 		}
 		if twice.Latency.MaxUs < 1.5e6 {
-			t.Errorf("twice: the longest latency is %.0f us: the backlog is left out", twice.Latency.MaxUs)
+			t.Errorf("twice: the longest latency is %.0f us: it does not include the backlog", twice.Latency.MaxUs)
 		}
 		if bounded.Refused < 300 || bounded.MaxBacklog != 10 || bounded.Latency.MaxUs > 200e3 {
 			t.Errorf("bounded: %+v", bounded)
@@ -117,7 +118,7 @@ func TestOpenLoop(t *testing.T) {
 	})
 }
 
-// With one seed, the same is asked: number and sizes of what an open loop draws.
+// The same seed generates the same requests: the number and sizes of an open loop.
 func TestRequestsRepeat(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
@@ -146,10 +147,10 @@ func TestRequestsRepeat(t *testing.T) {
 	}
 }
 
-// Requests that get no connection fail, are counted and do not end the run; they
-// do not spin either: each of 2 users tries again after 100 ms, for 2 s.
+// Requests that get no connection fail, are counted and do not end the run. They are not retried at
+// once: each of 2 users retries after 100 ms, for 2 s.
 //
-//	client ── router ── server      the router knows no way to the server
+//	client ── router ── server      the router has no route to the server
 func TestRequestsFail(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
@@ -168,11 +169,11 @@ func TestRequestsFail(t *testing.T) {
 	}
 }
 
-// A file takes its size at the link's rate, as one stream or as many:
+// A file takes the time of its size at the link's rate, as one stream or as many:
 //
 //	client ── router ── server      router to server is limited to 50 Mbit/s
 //
-// 5 MB take 0.84 s of frames; within 8 % (a start, and queues of 20 ms).
+// 5 MB take 0.84 s of frames; within 8 % (slow start, and queues of 20 ms).
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
@@ -203,17 +204,17 @@ func TestTransfer(t *testing.T) {
 				t.Errorf("in the end the progress is %+v", p)
 			}
 			if first := f.Transfer.Completed[0].StartSeconds; first < 0.2 || first > 0.25 {
-				t.Errorf("the first began at %.3f s, want 0.2", first)
+				t.Errorf("the first started at %.3f s, want 0.2", first)
 			}
 			if r.Seconds > 2.5 {
-				t.Errorf("the run took %.1f s and was to end with its transfers", r.Seconds)
+				t.Errorf("the run took %.1f s but should have ended with its transfers", r.Seconds)
 			}
 		})
 	}
 }
 
-// A transfer that is under way at its flow's stop is broken off at once. The run,
-// which is to end with it and last for 1.5 s, lasts for 1.5 s.
+// A transfer in progress at its flow's stop is aborted. The run, which ends with its transfers but not
+// before 1.5 s, lasts for 1.5 s.
 func TestTransferStops(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 10 * unit.Mbit, In: true})
 	r, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{{

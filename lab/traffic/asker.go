@@ -14,7 +14,7 @@ type requester struct {
 	f        *flow
 	from, to end
 	server   netip.AddrPort
-	rand     *rand.Rand // of arrivals and their sizes
+	rand     *rand.Rand // for arrivals and their sizes
 	idle     []*asker   // of an open loop
 	askers   []*asker
 	waiting  queue
@@ -22,24 +22,24 @@ type requester struct {
 	last     RequestStats // at the end of the last interval
 	latency  histogram    // of the whole run
 	recent   histogram    // of this interval
-	most     int          // that waited in this interval
+	most     int          // maximum backlog of this interval
 }
 
-// question is a request that is meant to be asked.
+// question is a request that is due.
 type question struct {
 	at            int64 // ns since the start
 	size, respond int64
 }
 
-// asker asks one question after the other on a connection.
+// asker sends one request after the other on a connection.
 type asker struct {
 	r       *requester
 	rand    *rand.Rand // a user's; nil in an open loop
-	c       *conn      // nil while there is none
+	c       *conn      // nil without one
 	asking  bool
 	q       question
-	written int64 // bytes of the question
-	left    int64 // bytes of the answer
+	written int64 // bytes of the request
+	left    int64 // bytes of the response
 }
 
 func newRequester(a *apps, f *flow, from, to end, seed uint64) *requester {
@@ -96,22 +96,22 @@ func (r *requester) begin() {
 	}
 }
 
-// gap is the time to the next arrival, exponential.
+// gap returns the time to the next arrival, exponentially distributed.
 func (r *requester) gap() int64 {
 	return int64(r.rand.ExpFloat64()/r.f.Requests.Rate*1e9) + 1
 }
 
-// over tells whether nothing is asked any more.
+// over reports whether no more requests are sent.
 func (r *requester) over(at int64) bool { return r.f.Stop > 0 && at >= int64(r.f.Stop) }
 
-// draw is a question of drawn sizes.
+// draw returns a question with random sizes.
 func (r *requester) draw(at int64, from *rand.Rand) question {
 	spec := r.f.Requests
 	return question{at, max(int64(spec.Request.Draw(from)), MinRequest), max(int64(spec.Response.Draw(from)), 1)}
 }
 
-// arrive is a question of an open loop. All that is drawn is drawn here, in the
-// order of arrival: what becomes of one question does not change the others.
+// arrive is a request of an open loop. All its random numbers are drawn here, in the order of arrival,
+// so that the outcome of one request does not change the others.
 func (r *requester) arrive(at int64) {
 	if r.over(at) {
 		return
@@ -133,7 +133,7 @@ func (r *requester) arrive(at int64) {
 	}
 }
 
-// want is a user who has thought.
+// want is called when a user's think time is over.
 func (k *asker) want(at int64) {
 	if k.r.over(at) {
 		return
@@ -161,7 +161,7 @@ func (k *asker) ask(q question) {
 	}
 }
 
-// connect begins a connection; done is called when it is there, or is not.
+// connect starts a connection; done is called when it is open or has failed.
 func (k *asker) connect(done func(error)) error {
 	_, err := k.r.a.dial(k.r.f, k.r.from, k.r.server, func(c *conn, err error) {
 		if err != nil {
@@ -182,13 +182,13 @@ func (k *asker) connect(done func(error)) error {
 	return err
 }
 
-// write sends what is left of the question: its two sizes, and zeros.
+// write sends the rest of the request: its two sizes, and zeros.
 func (k *asker) write() {
 	if k.written == 0 {
 		var head [MinRequest]byte
 		binary.BigEndian.PutUint64(head[:], uint64(k.q.size))
 		binary.BigEndian.PutUint64(head[8:], uint64(k.q.respond))
-		// A socket that is connected and has nothing unsent takes 16 bytes.
+		// A connected socket without unsent data accepts 16 bytes.
 		n, err := unix.Write(k.c.fd, append(head[:], zeros[:min(k.q.size-MinRequest, 1400)]...))
 		if err != nil || n < MinRequest {
 			k.failed()
@@ -224,8 +224,7 @@ func (k *asker) ready(events uint32) {
 		return
 	}
 	if !k.asking {
-		// Nothing is to come: this is the end of the connection, which the next
-		// question finds out.
+		// No data is expected: this is the end of the connection, which the next request will notice.
 		k.c.close()
 		k.c = nil
 		return
@@ -241,7 +240,7 @@ func (k *asker) ready(events uint32) {
 	}
 }
 
-// done is the end of an answer.
+// done is called at the end of a response.
 func (k *asker) done() {
 	r := k.r
 	now := r.a.now()
@@ -250,8 +249,8 @@ func (k *asker) done() {
 	r.recent.add(now - k.q.at)
 	k.asking = false
 	if r.f.Requests.Reconnect {
-		// The answerer closes. Whoever closes first keeps the port for a minute
-		// (TIME_WAIT), and the asker's ports are few.
+		// The answerer closes. The end that closes first keeps the port for a minute (TIME_WAIT), and
+		// the asker's ports are limited.
 		c := k.c
 		k.c = nil
 		c.ready = func(uint32) {
@@ -264,7 +263,7 @@ func (k *asker) done() {
 	k.next(now)
 }
 
-// failed gives up a question and the connection. After a pause the asker goes on.
+// failed gives up a request and the connection. The asker continues after a pause.
 func (k *asker) failed() {
 	if k.c != nil {
 		k.c.abort()
@@ -275,7 +274,7 @@ func (k *asker) failed() {
 	k.r.a.after(k.r.a.now()+int64(failurePause), k.next)
 }
 
-// next is what an asker does that has nothing to ask.
+// next decides what an idle asker does.
 func (k *asker) next(now int64) {
 	r := k.r
 	if k.rand != nil {
@@ -309,14 +308,14 @@ func (b *queue) pop() (q question, ok bool) {
 	}
 	q = b.q[b.head]
 	if b.head++; b.head > len(b.q)/2 {
-		// Each question is moved at most once for another that was taken out.
+		// Each question is moved at most once for each one that was removed.
 		b.q = b.q[:copy(b.q, b.q[b.head:])]
 		b.head = 0
 	}
 	return q, true
 }
 
-// interval adds what was asked since the last one.
+// interval adds the counts since the last one.
 func (r *requester) interval(iv *Interval) {
 	now := r.total
 	now.UnderWay = now.Started - now.Done - now.Failed

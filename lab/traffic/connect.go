@@ -17,13 +17,12 @@ const (
 	mtu         = 1500
 	udp4Headers = 20 + 8
 	udp6Headers = 40 + 8
-	// mptcpOverhead is the option of a full segment that maps it into the stream
-	// (DSS with 4 bytes of acknowledgement and 8 of sequence number, 22 in all and
-	// filled up to 24: RFC 8684 3.3).
+	// mptcpOverhead is the option of a full segment that maps it into the stream (DSS with 4 bytes of
+	// acknowledgement and 8 of sequence number, 22 in all, padded to 24: RFC 8684 3.3).
 	mptcpOverhead = 24
 )
 
-// end is one side of a flow: its host, address and the port that it asks for.
+// end is one side of a flow: its host, address and requested port.
 type end struct {
 	host Host
 	addr netip.AddrPort
@@ -47,8 +46,8 @@ func (f *flow) ends(hosts Hosts) (from, to end, err error) {
 	return from, to, nil
 }
 
-// connect opens every flow's sockets. All TCP handshakes are under way at once,
-// so that hundreds of flows over a long path take one round trip.
+// connect opens every flow's sockets. All TCP handshakes run in parallel, so that hundreds of flows
+// over a long path take one round trip.
 func (s *Session) connect(ctx context.Context, hosts Hosts) error {
 	listeners := map[listenKey]*listener{}
 	defer func() {
@@ -97,7 +96,7 @@ func (s *Session) connect(ctx context.Context, hosts Hosts) error {
 	return nil
 }
 
-// openApp opens what an application has before the start.
+// openApp opens what an application needs before the start.
 func (s *Session) openApp(f *flow, from, to end) (err error) {
 	if s.apps == nil {
 		if s.apps, err = newApps(); err != nil {
@@ -114,7 +113,7 @@ func (s *Session) openApp(f *flow, from, to end) (err error) {
 	return f.app.open()
 }
 
-// openUDP binds and connects both ends; no packet is needed for that.
+// openUDP binds and connects both ends, without sending a packet.
 func (f *flow) openUDP(from, to end, batch *udpBatch) error {
 	open := func(e end) (fd int, addr netip.AddrPort, err error) {
 		err = e.host.Do(func() error {
@@ -134,10 +133,10 @@ func (f *flow) openUDP(from, to end, batch *udpBatch) error {
 		return err
 	}
 	if err := unix.Connect(f.send, sockaddr(f.to)); err != nil {
-		return fmt.Errorf("connect to %v: %w", f.to, err)
+		return fmt.Errorf("cannot connect to %v: %w", f.to, err)
 	}
 	if err := unix.Connect(f.recv, sockaddr(f.from)); err != nil {
-		return fmt.Errorf("connect to %v: %w", f.from, err)
+		return fmt.Errorf("cannot connect to %v: %w", f.from, err)
 	}
 	headers := udp4Headers
 	if f.IPv6 {
@@ -155,22 +154,22 @@ func (f *flow) openUDP(from, to end, batch *udpBatch) error {
 	return err
 }
 
-// listener takes the connections of all flows to one port.
+// listener accepts the connections of all flows to one port.
 type listener struct {
 	fd       int
 	addr     netip.AddrPort
-	accepted map[netip.AddrPort]int // by the other end, until its flow asks
-	flows    int                    // that have not got theirs
+	accepted map[netip.AddrPort]int // by remote address, until its flow takes it
+	flows    int                    // flows without their connection
 	settings socketSettings
 }
 
 type listenKey struct {
 	host string
 	addr netip.AddrPort
-	own  int // the flow's number, if the port is ours to choose
+	own  int // number of the flow, if the port is not specified
 }
 
-// openTCP starts a handshake and returns the listener that will take it.
+// openTCP starts a handshake and returns the listener that will accept it.
 func (f *flow) openTCP(number int, from, to end, listeners map[listenKey]*listener) (*listener, error) {
 	client, server, serverName := from, to, f.To
 	if f.Download {
@@ -190,7 +189,7 @@ func (f *flow) openTCP(number int, from, to end, listeners map[listenKey]*listen
 		listeners[key] = l
 	}
 	if l.settings != f.settings() {
-		return nil, fmt.Errorf("it shares port %d at %q with a flow of other mptcp, buffers or window clamp: give it another port", server.addr.Port(), serverName)
+		return nil, fmt.Errorf("port %d at %q is used by a flow with different mptcp, buffers or window clamp: give it another port", server.addr.Port(), serverName)
 	}
 	l.flows++
 	fd, addr, err := f.dial(client, l.addr)
@@ -225,7 +224,7 @@ func (f *flow) listen(e end) (fd int, addr netip.AddrPort, err error) {
 	return fd, addr, err
 }
 
-// dial begins a handshake.
+// dial starts a handshake.
 func (f *flow) dial(from end, to netip.AddrPort) (fd int, addr netip.AddrPort, err error) {
 	err = from.host.Do(func() error {
 		if fd, err = newSocket(&f.Flow, unix.SOCK_STREAM, from.addr); err != nil {
@@ -241,7 +240,7 @@ func (f *flow) dial(from end, to netip.AddrPort) (fd int, addr netip.AddrPort, e
 		}
 		if err != nil {
 			unix.Close(fd)
-			return fmt.Errorf("connect to %v: %w", to, err)
+			return fmt.Errorf("cannot connect to %v: %w", to, err)
 		}
 		return nil
 	})
@@ -301,7 +300,7 @@ func (f *flow) describeTCP() (err error) {
 	return err
 }
 
-// describe learns from a flow's first connection what both ends agreed on.
+// describe reads what the ends of a flow's first connection negotiated.
 func (f *flow) describe(fd int) error {
 	if f.frame != 0 {
 		return nil
@@ -315,7 +314,7 @@ func (f *flow) describe(fd int) error {
 		if f.Download {
 			client = f.To
 		}
-		return fmt.Errorf("the ends did not agree on ECN: set the sysctl net.ipv4.tcp_ecn to 1 in node %q, and not to 0 in the other", client)
+		return fmt.Errorf("the ends did not negotiate ECN: set the sysctl net.ipv4.tcp_ecn to 1 in node %q, and not to 0 in the other", client)
 	}
 	f.agreed = state
 	f.payload = state.mss

@@ -17,7 +17,7 @@ func message(level, kind int, data []byte) []byte {
 	return b
 }
 
-// Timestamp and CE are found wherever they stand, and nothing in what is cut off.
+// Timestamp and CE are found at any position; truncated messages have neither.
 func TestControl(t *testing.T) {
 	stamp := binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(nil, 3), 5)
 	at := message(unix.SOL_SOCKET, unix.SCM_TIMESTAMPNS, stamp)

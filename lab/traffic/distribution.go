@@ -20,37 +20,36 @@ const (
 	Lognormal    Kind = "lognormal"
 )
 
-// Distribution is how sizes or lengths of time are drawn. The zero Distribution
-// always gives 0.
+// Distribution is the distribution of random sizes or durations. The zero Distribution always returns
+// 0.
 type Distribution[T unit.Bytes | time.Duration] struct {
 	// Kind "" is ConstantKind.
 	Kind Kind `json:"kind"`
-	// Mean of all kinds but Uniform, whose mean follows from Min and Max.
+	// Mean of all kinds except Uniform, whose mean follows from Min and Max.
 	Mean T `json:"mean,omitempty"`
-	// Shape of Pareto is its tail index alpha, above 1 (or there is no mean; up to
-	// 2 the variance is infinite, and means of samples settle slowly). Shape of
-	// Lognormal is sigma, the standard deviation of the logarithm.
+	// Shape of Pareto is its tail index alpha, above 1 (otherwise there is no mean; up to 2 the
+	// variance is infinite, and sample means converge slowly). Shape of Lognormal is sigma, the
+	// standard deviation of the logarithm.
 	Shape float64 `json:"shape,omitempty"`
-	// Min and Max are the ends of Uniform. For Exponential, Pareto and Lognormal a
-	// Max that is not 0 cuts what is drawn above it down to it, which lowers the
-	// mean.
+	// Min and Max are the ends of Uniform. For Exponential, Pareto and Lognormal a Max other than 0
+	// truncates larger values to it, which lowers the mean.
 	Min T `json:"min,omitempty"`
 	Max T `json:"max,omitempty"`
 }
 
-// Always is the distribution that gives v.
+// Always returns the distribution with the constant value v.
 func Always[T unit.Bytes | time.Duration](v T) Distribution[T] {
 	return Distribution[T]{Kind: ConstantKind, Mean: v}
 }
 
-// Bounds of distributions, ours.
+// Bounds of distributions, chosen by this project.
 const (
-	// minShape keeps Pareto's scale mean*(alpha-1)/alpha from vanishing: at 1.05 the
-	// mean is already made by one draw in many thousands.
+	// minShape keeps Pareto's scale mean*(alpha-1)/alpha above 0: at 1.05 one draw in many thousands
+	// already determines the mean.
 	minShape = 1.05
-	// maxSigma: at 4 the mean lies e^8, 3,000 times, above the median.
+	// maxSigma: at 4 the mean is e^8, 3,000 times, the median.
 	maxSigma = 4
-	// largest keeps what is drawn within both types: 73 years, or 2 EB.
+	// largest keeps values within both types: 73 years, or 2 EB.
 	largest = math.MaxInt64 / 4
 )
 
@@ -67,7 +66,7 @@ func (d Distribution[T]) Validate() error {
 	switch d.Kind {
 	case "", ConstantKind:
 		if d.Shape != 0 || d.Min != 0 || d.Max != 0 {
-			return mistake("", "a constant has a mean and nothing else: leave out shape, min and max, or say which kind it is")
+			return mistake("", "a constant has only a mean: leave out shape, min and max, or set the kind")
 		}
 		return nil
 	case Uniform:
@@ -80,26 +79,26 @@ func (d Distribution[T]) Validate() error {
 		return nil
 	case Exponential, Pareto, Lognormal:
 	default:
-		return mistake("kind", "%q is no distribution: write constant, uniform, exponential, pareto or lognormal", d.Kind)
+		return mistake("kind", "%q is not a distribution: write constant, uniform, exponential, pareto or lognormal", d.Kind)
 	}
 	switch {
 	case d.Mean == 0:
 		return mistake("mean", "a distribution that is %s needs a mean above 0", d.Kind)
 	case d.Min != 0:
-		return mistake("min", "it is for a uniform distribution, not for one that is %s: leave it out", d.Kind)
+		return mistake("min", "min is only for a uniform distribution, not for %s: leave it out", d.Kind)
 	case d.Max != 0 && d.Max <= d.Mean:
 		return mistake("max", "%v is not above the mean of %v", d.Max, d.Mean)
 	case d.Kind == Exponential && d.Shape != 0:
 		return mistake("shape", "an exponential distribution has no shape: leave it out")
 	case d.Kind == Pareto && !(d.Shape >= minShape && d.Shape <= 1000):
-		return mistake("shape", "a Pareto distribution's %g is not between %g and 1000: below, it has no mean to speak of", d.Shape, minShape)
+		return mistake("shape", "the shape %g of a Pareto distribution is not between %g and 1000", d.Shape, minShape)
 	case d.Kind == Lognormal && !(d.Shape > 0 && d.Shape <= maxSigma):
-		return mistake("shape", "a lognormal distribution's %g (sigma) is not above 0 and at most %d", d.Shape, maxSigma)
+		return mistake("shape", "the shape (sigma) %g of a lognormal distribution is not above 0 and at most %d", d.Shape, maxSigma)
 	}
 	return nil
 }
 
-// Draw is one value.
+// Draw returns one value.
 func (d Distribution[T]) Draw(r *rand.Rand) T {
 	mean := float64(d.Mean)
 	var v float64

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// cdf is a distribution's function: the oracle that draws are held against.
+// cdf is the cumulative distribution function: the oracle for random values.
 func cdf(d Distribution[time.Duration], x float64) float64 {
 	mean := float64(d.Mean)
 	switch d.Kind {
@@ -28,9 +28,9 @@ func cdf(d Distribution[time.Duration], x float64) float64 {
 	return 0
 }
 
-// Draws have the shape of their distribution: over 20,000 of them the largest
-// distance to its function (Kolmogorov-Smirnov) stays below 1.63/sqrt(n), which
-// 99 % of right samples do; the seed is fixed. A wrong shape, 10 % off, is told.
+// Random values follow their distribution: over 20,000 of them the maximum distance to its function
+// (Kolmogorov-Smirnov) is below 1.63/sqrt(n), which holds for 99 % of correct samples; the seed is
+// fixed. A mean that is 10 % off is detected.
 func TestDrawsHaveTheirShape(t *testing.T) {
 	const n = 20_000
 	distance := func(d, truth Distribution[time.Duration], seed uint64) (worst float64) {
@@ -64,13 +64,12 @@ func TestDrawsHaveTheirShape(t *testing.T) {
 		wrong := d
 		wrong.Mean, wrong.Max = d.Mean*11/10, d.Max*11/10
 		if got := distance(d, wrong, 1); got < bound {
-			t.Errorf("%+v: a mean that is 10 %% off is only %.4f away: this test sees nothing", d, got)
+			t.Errorf("%+v: a mean that is 10 %% off is only %.4f away: this test detects nothing", d, got)
 		}
 	}
 }
 
-// Means are right within 5 standard errors of a million draws, where there is a
-// variance.
+// Means are correct within 5 standard errors of a million values, if there is a variance.
 func TestDrawsHaveTheirMean(t *testing.T) {
 	const n = 1_000_000
 	for _, c := range []struct {
@@ -102,17 +101,17 @@ func TestDrawsHaveTheirMean(t *testing.T) {
 
 func TestDistributionValidate(t *testing.T) {
 	for want, d := range map[string]Distribution[time.Duration]{
-		"kind: \"normal\" is no distribution":              {Kind: "normal", Mean: 1},
-		"nothing else":                                     {Mean: 1, Shape: 2},
+		"kind: \"normal\" is not a distribution":           {Kind: "normal", Mean: 1},
+		"has only a mean":                                  {Mean: 1, Shape: 2},
 		"max: 2ns is not above the min of 2ns":             {Kind: Uniform, Min: 2, Max: 2},
 		"has min and max":                                  {Kind: Uniform, Mean: 2, Max: 2},
 		"mean: a distribution that is pareto needs a mean": {Kind: Pareto, Shape: 2},
-		"shape: a Pareto distribution's 1 is":              {Kind: Pareto, Mean: 1, Shape: 1},
+		"shape: the shape 1 of a Pareto distribution is":   {Kind: Pareto, Mean: 1, Shape: 1},
 		"s NaN is not between":                             {Kind: Pareto, Mean: 1, Shape: math.NaN()},
 		"sigma":                                            {Kind: Lognormal, Mean: 1},
 		"has no shape":                                     {Kind: Exponential, Mean: 1, Shape: 1},
 		"max: 2ns is not above the mean":                   {Kind: Exponential, Mean: 2, Max: 2},
-		"min: it is for a uniform":                         {Kind: Exponential, Mean: 2, Min: 1},
+		"min: min is only for a uniform":                   {Kind: Exponential, Mean: 2, Min: 1},
 		"mean: -2ns is not between":                        {Kind: Exponential, Mean: -2},
 		"is not between 0 and":                             {Mean: math.MaxInt64},
 	} {
@@ -125,24 +124,24 @@ func TestDistributionValidate(t *testing.T) {
 	}
 }
 
-// The same seed and name draw the same; another name, purpose or seed does not.
+// The same seed and name give the same random numbers; another name, purpose or seed gives others.
 func TestSeeds(t *testing.T) {
 	first := newRand(1, "a", "x").Uint64()
 	if newRand(1, "a", "x").Uint64() != first {
-		t.Error("a draw does not repeat")
+		t.Error("the same seed gives other random numbers")
 	}
 	for _, other := range []uint64{newRand(2, "a", "x").Uint64(), newRand(1, "b", "x").Uint64(), newRand(1, "a", "y").Uint64()} {
 		if other == first {
-			t.Error("draws that ought to differ are the same")
+			t.Error("random numbers that should differ are the same")
 		}
 	}
 	if s := drawSeed(); s == 0 || s >= 1<<53 || s == drawSeed() {
-		t.Errorf("drawn seed %d", s)
+		t.Errorf("random seed %d", s)
 	}
 }
 
-// An on-off source is on for its share of the time, and its turns have their
-// means: within 3 % over 40,000 turns (their standard error is 0.7 %).
+// An on-off source is on for its share of the time, and its turns have their means, within 3 % over
+// 40,000 turns (their standard error is 0.7 %).
 func TestOnOff(t *testing.T) {
 	o := OnOff{
 		Rate: 10 * unit.Mbit,
@@ -174,7 +173,7 @@ func TestOnOff(t *testing.T) {
 	if m := off.Seconds() / turns; math.Abs(m/0.3-1) > 0.03 {
 		t.Errorf("off for %.4f s, want 0.3", m)
 	}
-	// 1 of 4 sources begins on: 250 of 1,000 within 5 sigma.
+	// 1 of 4 sources starts on: 250 of 1,000 within 5 sigma.
 	begin := 0
 	for seed := range uint64(1000) {
 		if s, _ := o.steps(newRand(seed, "f", "on-off"))(); s.Rate > 0 {
@@ -182,12 +181,12 @@ func TestOnOff(t *testing.T) {
 		}
 	}
 	if begin < 182 || begin > 318 {
-		t.Errorf("%d of 1000 sources begin on, want 250", begin)
+		t.Errorf("%d of 1000 sources start on, want 250", begin)
 	}
 }
 
-// Poisson arrivals: in windows of 10 ms their number has the mean and the variance
-// of a Poisson distribution, both within 5 %, and none is outside start and stop.
+// The number of Poisson arrivals in windows of 10 ms has the mean and the variance of a Poisson
+// distribution, both within 5 %. There is none outside start and stop.
 func TestPoissonArrivals(t *testing.T) {
 	const frame = 1514 * 8
 	f := Flow{Name: "f", Poisson: &Poisson{Rate: 10 * unit.Mbit}, Start: time.Second, Stop: 201 * time.Second}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roomFor raises this process's limit of open files where the flows need it: 3 for
-// each connection (both ends, and a listener until it is made).
+// roomFor raises this process's limit of open files if the flows need it: 3 for each connection (both
+// ends, and a listener until it is accepted).
 func roomFor(flows []Flow) error {
 	need := uint64(64)
 	for _, f := range flows {
@@ -17,7 +17,7 @@ func roomFor(flows []Flow) error {
 		case f.Requests != nil:
 			n = max(f.Requests.Users, f.Requests.Connections, DefaultConnections)
 			if f.Requests.Reconnect {
-				n *= 2 // one is still closing when the next is made
+				n *= 2 // one is still closing when the next is opened
 			}
 		case f.Transfer != nil:
 			n = max(f.Transfer.Streams, 1)
@@ -33,7 +33,7 @@ func roomFor(flows []Flow) error {
 	}
 	limit.Cur, limit.Max = need, max(limit.Max, need)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("the flows need %d open files, and the limit cannot be raised to that: raise it (ulimit -n, or fs.nr_open): %w", need, err)
+		return fmt.Errorf("the flows need %d open files, but the limit cannot be raised: raise it (ulimit -n, or fs.nr_open): %w", need, err)
 	}
 	return nil
 }

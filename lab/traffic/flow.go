@@ -9,9 +9,9 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Host is where a flow begins or ends; lab.Node is one.
+// Host is one end of a flow; lab.Node implements it.
 type Host interface {
-	// Do runs fn on a thread inside the host's network namespace.
+	// Do runs fn on a thread in the host's network namespace.
 	Do(fn func() error) error
 	// Addr is the host's address.
 	Addr(ipv6 bool) (netip.Addr, error)
@@ -29,59 +29,57 @@ const (
 	UDP Protocol = "udp"
 )
 
-// Flow is traffic between two hosts. What it sends is said by one of Schedule,
-// OnOff, Poisson, Requests and Transfer, or by none: then it waits for SetRate.
+// Flow is traffic between two hosts. Its load is one of Schedule, OnOff, Poisson, Requests and
+// Transfer, or none: then it waits for SetRate.
 type Flow struct {
 	Name string
-	// From sends the data, To receives it. Of Requests, From asks and To answers.
+	// From sends the data, To receives it. With Requests, From sends the requests and To the
+	// responses.
 	From, To string
 	Protocol Protocol
 	IPv6     bool
-	// SrcPort and DstPort are the ports at From and To; 0 lets us choose.
+	// SrcPort and DstPort are the ports at From and To; 0 is any free port.
 	SrcPort, DstPort uint16
-	// Download lets To open the TCP connection, as a client that fetches from a
-	// server does. The data goes from From to To all the same.
+	// Download makes To open the TCP connection, as a client that downloads from a server does. The
+	// data still goes from From to To.
 	Download bool
-	// DSCP is the code point of what both ends send, Mark the sender's SO_MARK.
+	// DSCP is the code point of both ends' packets, Mark the sender's SO_MARK.
 	DSCP uint8
 	Mark uint32
 
-	// Congestion is TCP's congestion control at the sender (of Requests, at both
-	// ends); "" is DefaultCongestion.
+	// Congestion is TCP's congestion control at the sender (with Requests, at both ends); "" is
+	// DefaultCongestion.
 	Congestion string
-	// ECN asks for explicit congestion notification. UDP then sends ECT(0), and
-	// counts what arrives with CE. A TCP socket cannot ask for it by itself: its
-	// namespace does (sysctl net.ipv4.tcp_ecn=1 at the end that connects; the other
-	// end's default of 2 agrees), or a congestion control that needs it, such as
-	// dctcp. So for TCP this is a demand: Start fails if the ends did not agree.
+	// ECN requests explicit congestion notification. UDP then sends ECT(0), and counts arrivals with
+	// CE. A TCP socket cannot request it: its namespace does (sysctl net.ipv4.tcp_ecn=1 at the end
+	// that connects; the other end's default of 2 accepts it), or a congestion control that needs it,
+	// such as dctcp. For TCP, Start therefore fails if the ends did not negotiate it.
 	ECN bool `json:",omitempty"`
-	// MPTCP makes multipath TCP sockets. More subflows than the first come from the
-	// endpoints and limits of the namespaces (ip-mptcp(8)).
+	// MPTCP creates multipath TCP sockets. Subflows besides the first come from the endpoints and
+	// limits of the namespaces (ip-mptcp(8)).
 	MPTCP bool `json:",omitempty"`
-	// SendBuffer and ReceiveBuffer, of the sockets at both ends, are
-	// SO_SNDBUFFORCE and SO_RCVBUFFORCE: the kernel doubles them for its own
-	// book-keeping (socket(7)) and does not tune them any more.
+	// SendBuffer and ReceiveBuffer, of the sockets at both ends, are SO_SNDBUFFORCE and
+	// SO_RCVBUFFORCE: the kernel doubles them for its own overhead (socket(7)) and stops tuning them.
 	SendBuffer    unit.Bytes `json:",omitempty"`
 	ReceiveBuffer unit.Bytes `json:",omitempty"`
-	// WindowClamp bounds the window that either end announces (TCP_WINDOW_CLAMP).
+	// WindowClamp limits the window that either end announces (TCP_WINDOW_CLAMP).
 	WindowClamp unit.Bytes `json:",omitempty"`
 
 	// Payload is UDP bytes per datagram; 0 fills a frame of 1,514 bytes.
 	Payload int
-	// Backlog is how much of the rate the application keeps for a socket that does
-	// not take it; 0 is DefaultBacklog.
+	// Backlog is how much of the rate the application keeps for a socket that does not accept it; 0 is
+	// DefaultBacklog.
 	Backlog time.Duration
-	// Start and Stop bound when the flow offers anything, since the run's start; a
-	// Stop of 0 is never. A flow's connection is there from before the run until its
-	// end all the same; Requests ask nothing new after Stop, and a Transfer that is
-	// under way then is broken off.
+	// Start and Stop limit when the flow offers load, since the run's start; a Stop of 0 is never. The
+	// flow's connection is open before the run and until its end. After Stop there are no new
+	// Requests, and a Transfer in progress is aborted.
 	Start, Stop time.Duration
-	// Seed of all that the flow draws; 0 is made of the run's seed (Options.Seed) and
-	// the flow's name.
+	// Seed of the flow's random numbers; 0 derives it from the run's seed (Options.Seed) and the
+	// flow's name.
 	Seed uint64
 
-	// Schedule is the offered rate over time since Start, in order of At. The rate
-	// is 0 before the first step and stays at the last.
+	// Schedule is the offered rate over time since Start, in order of At. The rate is 0 before the
+	// first step and stays at the last.
 	Schedule []Step    `json:",omitempty"`
 	OnOff    *OnOff    `json:",omitempty"`
 	Poisson  *Poisson  `json:",omitempty"`
@@ -99,23 +97,23 @@ type Step struct {
 // Unlimited as a Step's rate offers as much as the socket takes.
 const Unlimited = unit.MaxRate
 
-// Constant is the schedule of one rate from the start.
+// Constant returns the schedule of one rate from the start.
 func Constant(r unit.Rate) []Step { return []Step{{Rate: r}} }
 
-// Defaults, ours.
+// Defaults, chosen by this project.
 const (
-	// DefaultCongestion is CUBIC, the default of most kernels. (This machine's may
-	// be another, and a namespace cannot set every one by sysctl.)
+	// DefaultCongestion is CUBIC, the default of most kernels. (A machine's default may differ, and a
+	// namespace cannot set every one by sysctl.)
 	DefaultCongestion = "cubic"
-	// DefaultBacklog is 100 ms of the rate: long enough to ride over a late
-	// scheduler, short enough not to blur a step.
+	// DefaultBacklog is 100 ms of the rate: long enough to compensate for a late scheduler, short
+	// enough not to blur a step.
 	DefaultBacklog = 100 * time.Millisecond
-	// minPayload holds a UDP flow's sequence number and the time it was sent.
+	// minPayload holds a UDP flow's sequence number and send time.
 	minPayload = 16
 	maxPayload = 65_000
 )
 
-// Validate checks what can be known without a network. The error holds a Mistake.
+// Validate checks what can be checked without a network. The error wraps a Mistake.
 func (f Flow) Validate() error {
 	if f.Name == "" {
 		return mistake("name", "a flow needs a name")
@@ -138,14 +136,14 @@ func (f Flow) validateFlow() error {
 		{f.WindowClamp != 0, "window_clamp", TCP}, {f.Payload != 0, "payload", UDP},
 	} {
 		if only.given && f.Protocol != only.of && (f.Protocol == TCP || f.Protocol == UDP) {
-			return mistake(only.key, "it is for %s, and the flow is %s: leave it out", only.of, f.Protocol)
+			return mistake(only.key, "only for %s, but the flow is %s: leave it out", only.of, f.Protocol)
 		}
 	}
 	switch {
 	case f.Protocol != TCP && f.Protocol != UDP:
 		return mistake("proto", "%q is not a protocol: write tcp or udp", f.Protocol)
 	case f.From == f.To:
-		return mistake("to", "the flow begins and ends at %q: choose two nodes", f.From)
+		return mistake("to", "both ends of the flow are %q: choose two nodes", f.From)
 	case f.DSCP > 63:
 		return mistake("dscp", "%d is not a DSCP: use 0 to 63", f.DSCP)
 	case f.Payload != 0 && (f.Payload < minPayload || f.Payload > maxPayload):
@@ -155,12 +153,12 @@ func (f Flow) validateFlow() error {
 	case f.Start < 0:
 		return mistake("start", "%v is before the run's start", f.Start)
 	case f.Stop != 0 && f.Stop <= f.Start:
-		return mistake("stop", "the flow stops at %v and starts at %v: a stop comes after the start, or is left out", f.Stop, f.Start)
+		return mistake("stop", "the flow stops at %v and starts at %v: set a stop after the start, or leave it out", f.Stop, f.Start)
 	}
 	return nil
 }
 
-// validateContent checks what the flow sends.
+// validateContent checks the load of the flow.
 func (f Flow) validateContent() error {
 	var named []string
 	for _, c := range []struct {
@@ -178,20 +176,20 @@ func (f Flow) validateContent() error {
 		return nil
 	}
 	key := named[0]
-	connects := f.Requests != nil || f.Transfer != nil // by itself, and more than once
+	connects := f.Requests != nil || f.Transfer != nil // they connect themselves, and more than once
 	switch {
 	case len(named) > 1:
-		return mistake(named[1], "the flow has %s as well: choose one", key)
+		return mistake(named[1], "the flow also has %s: choose one", key)
 	case f.Poisson != nil && f.Protocol == UDP && f.Poisson.Size != Distribution[unit.Bytes]{}:
-		return mistake(key+".size", "a datagram is of the flow's payload: leave size out, or proto: udp")
+		return mistake(key+".size", "the size of datagrams is the flow's payload: leave size out, or proto: udp")
 	case f.Poisson != nil && f.Protocol != UDP && f.Poisson.Size.mean() == 0:
-		return mistake(key, "tcp makes packets of its own: write proto: udp, or give messages with rate and size")
+		return mistake(key, "tcp segments its data itself: write proto: udp, or give messages with rate and size")
 	case connects && f.Protocol != TCP:
-		return mistake(key, "it needs tcp: leave proto out")
+		return mistake(key, "only for tcp: leave proto out")
 	case connects && f.Backlog != 0:
-		return mistake("backlog", "it is a time for flows with a rate, and %s has bounds of its own: leave it out", key)
+		return mistake("backlog", "only for flows with a rate, but %s has its own limits: leave it out", key)
 	case f.Requests != nil && f.Download:
-		return mistake("download", "requests are asked by the flow's from: exchange from and to instead of download")
+		return mistake("download", "requests are sent by the flow's from: exchange from and to instead of download")
 	case f.Requests != nil && f.SrcPort != 0:
 		return mistake("sport", "requests use a port at %q for each connection: leave the source port out", f.From)
 	case f.Transfer != nil && !f.Download && f.SrcPort != 0:
@@ -209,17 +207,17 @@ func (f Flow) validateContent() error {
 	}
 	for i, s := range f.Schedule {
 		if s.At < 0 || i > 0 && s.At <= f.Schedule[i-1].At {
-			return mistake(key, "step %d is at %v: times rise from 0", i+1, s.At)
+			return mistake(key, "step %d is at %v: times must increase from 0", i+1, s.At)
 		}
 		if s.Rate > Unlimited {
-			return mistake(key, "step %d is more than %v", i+1, unit.MaxRate)
+			return mistake(key, "step %d exceeds %v", i+1, unit.MaxRate)
 		}
 	}
 	return nil
 }
 
-// source is what the flow offers, drawn from seed where it is drawn; a full frame carries
-// so much payload.
+// source returns the source of the flow's load, with random numbers from seed; payload is that of a
+// full frame.
 func (f *Flow) source(seed uint64, payload int) source {
 	stop := int64(never)
 	if f.Stop > 0 {
@@ -239,7 +237,7 @@ func (f *Flow) source(seed uint64, payload int) source {
 	}
 }
 
-// between moves steps to start, and ends them with a rate of 0 at stop.
+// between shifts steps to start, and adds a rate of 0 at stop.
 func between(start, stop time.Duration, steps func() (Step, bool)) func() (Step, bool) {
 	over := stop == never
 	return func() (Step, bool) {
@@ -257,7 +255,7 @@ func between(start, stop time.Duration, steps func() (Step, bool)) func() (Step,
 	}
 }
 
-// highest is the highest finite rate that the flow may offer.
+// highest returns the highest finite rate that the flow may offer.
 func (f *Flow) highest() (r unit.Rate) {
 	for _, s := range f.Schedule {
 		if s.Rate != Unlimited {
@@ -270,7 +268,7 @@ func (f *Flow) highest() (r unit.Rate) {
 	return r
 }
 
-// unlimited tells whether the flow may offer as much as its socket takes.
+// unlimited reports whether the flow may offer as much as its socket takes.
 func (f *Flow) unlimited() bool {
 	return f.OnOff != nil && f.OnOff.Rate == Unlimited ||
 		slices.ContainsFunc(f.Schedule, func(s Step) bool { return s.Rate == Unlimited })

@@ -31,8 +31,8 @@ func rateAt(s []Step, at time.Duration) (r unit.Rate) {
 	return r
 }
 
-// The integral of a schedule is what adding up the rate of each millisecond gives,
-// whatever the pieces it is asked in, and wherever the flow starts and stops.
+// The integral of a schedule is the sum of the rates of all milliseconds, for any pieces in which it
+// is computed, and any start and stop.
 func TestOfferedIsTheIntegral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ms := func(from, to int, name string) time.Duration {
@@ -66,8 +66,8 @@ func TestOfferedIsTheIntegral(t *testing.T) {
 	})
 }
 
-// What a source says is due is then there, and not a microsecond before, as long
-// as no step comes between.
+// A source has the bits at the time that due returns, and not a microsecond earlier, unless a step
+// comes between.
 func TestDueIsWhenItIsOffered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := (&Flow{Schedule: schedules(t)}).source(1, 0)
@@ -92,8 +92,8 @@ func TestDueIsWhenItIsOffered(t *testing.T) {
 	})
 }
 
-// A pacer gives out what the schedule offers while the socket takes it, and never
-// more than the backlog at once when it does not.
+// A pacer sends what the schedule offers while the socket accepts it. Afterwards it sends at most the
+// backlog at once.
 func TestPacer(t *testing.T) {
 	f := Flow{Schedule: Constant(100 * unit.Mbit)}
 	const frame = 1514 * 8
@@ -110,11 +110,11 @@ func TestPacer(t *testing.T) {
 	}
 	p.update(61e9)
 	if want := 100e6 * DefaultBacklog.Seconds(); p.owed != want {
-		t.Errorf("after a minute of a stuck socket %.0f bits are owed, want %.0f", p.owed, want)
+		t.Errorf("after a minute of a blocked socket %.0f bits are owed, want %.0f", p.owed, want)
 	}
 }
 
-// A slow flow is looked at when it has a frame to send, and not every tick.
+// A slow flow is woken when it has a frame to send, not every tick.
 func TestPacerSleeps(t *testing.T) {
 	f := Flow{Schedule: Constant(unit.Mbit)}
 	const frame = 1514 * 8 // 12.112 ms of 1 Mbit/s
@@ -127,7 +127,7 @@ func TestPacerSleeps(t *testing.T) {
 		}
 	}
 	if sent < 824 || looks > sent+2 {
-		t.Errorf("%d frames in 10 s took %d looks, want 825", sent, looks)
+		t.Errorf("%d frames in 10 s took %d wake-ups, want 825", sent, looks)
 	}
 }
 
@@ -137,35 +137,35 @@ func TestValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Flow){
-		"needs a name":                                    func(f *Flow) { f.Name = "" },
-		`"f": proto: "sctp" is not a protocol`:            func(f *Flow) { f.Protocol = "sctp" },
-		"to: the flow begins and ends at":                 func(f *Flow) { f.To = "a" },
-		"dscp: 64 is not a DSCP":                          func(f *Flow) { f.DSCP = 64 },
-		"congestion: it is for tcp":                       func(f *Flow) { f.Protocol, f.Congestion = UDP, "bbr" },
-		"payload: it is for udp":                          func(f *Flow) { f.Payload = 100 },
-		"payload: 3 bytes are not between":                func(f *Flow) { f.Protocol, f.Payload = UDP, 3 },
-		"backlog: -1ns is negative":                       func(f *Flow) { f.Backlog = -1 },
-		"rate: step 2 is at 1ns: times rise from 0":       func(f *Flow) { f.Schedule = []Step{{At: 1}, {At: 1}} },
-		"rate: step 1 is more than 10Tbit":                func(f *Flow) { f.Schedule = Constant(unit.MaxRate + 1) },
-		"start: -1ns is before the run":                   func(f *Flow) { f.Start = -1 },
-		"stop: the flow stops at 1ns":                     func(f *Flow) { f.Start, f.Stop = 2, 1 },
-		"poisson: tcp makes packets of its own":           func(f *Flow) { f.Poisson = &Poisson{Rate: unit.Mbit} },
-		"poisson.size: a datagram is of":                  func(f *Flow) { f.Protocol, f.Poisson = UDP, &Poisson{unit.Mbit, Always[unit.Bytes](9)} },
-		"on_off: the flow has rate as well":               func(f *Flow) { f.Schedule, f.OnOff = Constant(1), &OnOff{} },
-		"transfer: it needs tcp":                          func(f *Flow) { f.Protocol, f.Transfer = UDP, &Transfer{} },
-		"instead of download":                             func(f *Flow) { f.Requests, f.Download = &Requests{}, true },
-		"backlog: it is a time":                           func(f *Flow) { f.Requests, f.Backlog = &Requests{}, 1 },
-		"source port out":                                 func(f *Flow) { f.Transfer, f.SrcPort = &Transfer{}, 1 },
-		"destination port":                                func(f *Flow) { f.Transfer, f.Download, f.DstPort = &Transfer{}, true, 1 },
-		"transfer.size: 2B does not give each stream":     func(f *Flow) { f.Transfer = &Transfer{Size: 2, Streams: 3} },
-		"requests: requests come from users or at a rate": func(f *Flow) { f.Requests = &Requests{} },
-		"send_buffer: 1B is not":                          func(f *Flow) { f.SendBuffer = 1 },
-		"on_off.rate: 0bit is not above":                  func(f *Flow) { f.OnOff = &OnOff{} },
-		"requests.think: the time to":                     func(f *Flow) { f.Requests = &Requests{Rate: 1, Think: Always(time.Second)} },
+		"needs a name":                                       func(f *Flow) { f.Name = "" },
+		`"f": proto: "sctp" is not a protocol`:               func(f *Flow) { f.Protocol = "sctp" },
+		"to: both ends of the flow are":                      func(f *Flow) { f.To = "a" },
+		"dscp: 64 is not a DSCP":                             func(f *Flow) { f.DSCP = 64 },
+		"congestion: only for tcp":                           func(f *Flow) { f.Protocol, f.Congestion = UDP, "bbr" },
+		"payload: only for udp":                              func(f *Flow) { f.Payload = 100 },
+		"payload: 3 bytes are not between":                   func(f *Flow) { f.Protocol, f.Payload = UDP, 3 },
+		"backlog: -1ns is negative":                          func(f *Flow) { f.Backlog = -1 },
+		"rate: step 2 is at 1ns: times must increase from 0": func(f *Flow) { f.Schedule = []Step{{At: 1}, {At: 1}} },
+		"rate: step 1 exceeds 10Tbit":                        func(f *Flow) { f.Schedule = Constant(unit.MaxRate + 1) },
+		"start: -1ns is before the run":                      func(f *Flow) { f.Start = -1 },
+		"stop: the flow stops at 1ns":                        func(f *Flow) { f.Start, f.Stop = 2, 1 },
+		"poisson: tcp segments its data itself":              func(f *Flow) { f.Poisson = &Poisson{Rate: unit.Mbit} },
+		"poisson.size: the size of datagrams":                func(f *Flow) { f.Protocol, f.Poisson = UDP, &Poisson{unit.Mbit, Always[unit.Bytes](9)} },
+		"on_off: the flow also has rate":                     func(f *Flow) { f.Schedule, f.OnOff = Constant(1), &OnOff{} },
+		"transfer: only for tcp":                             func(f *Flow) { f.Protocol, f.Transfer = UDP, &Transfer{} },
+		"instead of download":                                func(f *Flow) { f.Requests, f.Download = &Requests{}, true },
+		"backlog: only for flows with a rate":                func(f *Flow) { f.Requests, f.Backlog = &Requests{}, 1 },
+		"source port out":                                    func(f *Flow) { f.Transfer, f.SrcPort = &Transfer{}, 1 },
+		"destination port":                                   func(f *Flow) { f.Transfer, f.Download, f.DstPort = &Transfer{}, true, 1 },
+		"transfer.size: 2B is less than one byte":            func(f *Flow) { f.Transfer = &Transfer{Size: 2, Streams: 3} },
+		"requests: requests come from users or at a rate":    func(f *Flow) { f.Requests = &Requests{} },
+		"send_buffer: 1B is not":                             func(f *Flow) { f.SendBuffer = 1 },
+		"on_off.rate: 0bit is not above":                     func(f *Flow) { f.OnOff = &OnOff{} },
+		"requests.think: the think time":                     func(f *Flow) { f.Requests = &Requests{Rate: 1, Think: Always(time.Second)} },
 		"requests.response.shape: an": func(f *Flow) {
 			f.Requests = &Requests{Response: Distribution[unit.Bytes]{Kind: Exponential, Mean: 1, Shape: 1}}
 		},
-		"poisson: a Poisson source's": func(f *Flow) { f.Protocol, f.Poisson = UDP, &Poisson{} },
+		"poisson: the rate of": func(f *Flow) { f.Protocol, f.Poisson = UDP, &Poisson{} },
 	} {
 		f := good
 		change(&f)

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// histogram counts lengths of time in buckets that grow with them, so that an
-// hour of requests takes no more memory than a second. Smallest, largest and mean
-// are exact; a quantile is at most 1/128 (0.8 %) too high, as its bucket is wide.
+// histogram counts durations in buckets whose width grows with them, so that an hour of requests takes
+// no more memory than a second. Minimum, maximum and mean are exact; a quantile is at most 1/128 (0.8
+// %) too high, the width of its bucket.
 type histogram struct {
 	counts   []uint64
 	n        uint64
@@ -18,13 +18,13 @@ type histogram struct {
 // Each power of two has 128 buckets.
 const bucketBits = 7
 
-// bucketOf ns: exact below 256 ns.
+// bucketOf returns the bucket of ns; it is exact below 256 ns.
 func bucketOf(ns int64) int {
 	shift := max(bits.Len64(uint64(ns))-bucketBits-1, 0)
 	return shift<<bucketBits + int(ns>>shift)
 }
 
-// bucketEnd is the largest ns of a bucket.
+// bucketEnd returns the largest ns of a bucket.
 func bucketEnd(b int) int64 {
 	shift := max(b>>bucketBits-1, 0)
 	return int64(b-shift<<bucketBits+1)<<shift - 1
@@ -45,7 +45,7 @@ func (h *histogram) add(ns int64) {
 	h.sum += float64(ns)
 }
 
-// quantile is the smallest value that a part q of all do not exceed.
+// quantile returns the smallest value that a fraction q of all values does not exceed.
 func (h *histogram) quantile(q float64) int64 {
 	rank, seen := uint64(math.Ceil(q*float64(h.n))), uint64(0)
 	for b, n := range h.counts {
@@ -56,7 +56,7 @@ func (h *histogram) quantile(q float64) int64 {
 	return h.max
 }
 
-// times sums up; all 0 if there is nothing.
+// times returns the summary; all 0 without values.
 func (h *histogram) times() (t Times) {
 	if h.n == 0 {
 		return t

@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Quantiles are those of the sorted values, at most 0.8 % above; smallest, largest
-// and mean are exact.
+// Quantiles are those of the sorted values, at most 0.8 % above; minimum, maximum and mean are exact.
 func TestHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.SliceOfN(rapid.Int64Range(0, 1e13), 1, 300).Draw(t, "ns")
@@ -33,8 +32,8 @@ func TestHistogram(t *testing.T) {
 	})
 }
 
-// RFC 3550's jitter of datagrams whose ways differ by 160 ns, back and forth,
-// comes to 160 ns; of constant ways it is 0, whatever the clocks' distance.
+// RFC 3550's jitter of datagrams whose transit times alternate by 160 ns converges to 160 ns; of
+// constant transit times it is 0, whatever the offset of the clocks.
 func TestJitter(t *testing.T) {
 	var even, uneven jitter
 	for i := range int64(1000) {

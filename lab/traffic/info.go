@@ -6,16 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connState is what the kernel says of a connection, summed over the subflows of
-// one that is multipath.
+// connState is the kernel's state of a connection, summed over the subflows of a multipath one.
 type connState struct {
 	retransmits, deliveredCE uint64 // segments
-	duplicates               uint64 // segments that the other end has told to have had twice (RFC 2883)
-	dataOut, dataIn          uint32 // segments with data that were sent, again too, and that arrived
+	duplicates               uint64 // segments that the other end reported as received twice (RFC 2883)
+	dataOut, dataIn          uint32 // segments with data: sent (including retransmissions), and received
 	cwnd                     uint32 // segments, of all subflows together
 	srtt                     uint32 // us, the mean of the subflows
 	subflows                 int    // 0 without multipath
-	ecn, sack                bool   // agreed upon, by all subflows
+	ecn, sack                bool   // negotiated, by all subflows
 	mss, mtu                 int    // of the first subflow
 }
 
@@ -24,11 +23,11 @@ const (
 	infoSACK     = 2 // TCPI_OPT_SACK
 	infoECN      = 8 // TCPI_OPT_ECN
 	mptcpTCPInfo = 2 // MPTCP_TCPINFO
-	maxSubflows  = 8 // more than MPTCP_PM_ADDR_MAX leaves room for
+	maxSubflows  = 8 // above the limit of MPTCP_PM_ADDR_MAX
 )
 
-// stateOf reads TCP_INFO. Of a multipath socket that fell back to TCP it is that
-// connection's.
+// stateOf reads TCP_INFO. For a multipath socket that fell back to TCP it is that of the TCP
+// connection.
 func stateOf(fd int, multipath bool) (connState, error) {
 	if multipath {
 		if infos := subflowInfos(fd); len(infos) > 0 {
@@ -62,10 +61,10 @@ func sumInfos(infos []unix.TCPInfo) connState {
 	return s
 }
 
-// subflowInfos is the TCP_INFO of each subflow; none if the socket is not, or no
-// longer, multipath.
+// subflowInfos returns the TCP_INFO of each subflow; none if the socket is not multipath, or fell
+// back.
 func subflowInfos(fd int) []unix.TCPInfo {
-	// struct mptcp_subflow_data of linux/mptcp.h, and what follows it.
+	// struct mptcp_subflow_data of linux/mptcp.h, followed by the data.
 	var q struct {
 		sizeSubflowData, numSubflows, sizeKernel, sizeUser uint32
 		infos                                              [maxSubflows]unix.TCPInfo

@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// theirs is what iperf3's receiver got.
+// theirs is the result of iperf3's receiver.
 type theirs struct {
 	Bps     float64 `json:"bits_per_second"` // of payload
 	Lost    float64 `json:"lost_packets"`
@@ -52,7 +52,7 @@ func iperf3(t testing.TB, l *lab.Lab, args ...string) theirs {
 	var r struct {
 		End struct {
 			Received *theirs `json:"sum_received"`
-			Sum      theirs  `json:"sum"` // of UDP: sent and received at once
+			Sum      theirs  `json:"sum"` // for UDP: sent and received together
 		} `json:"end"`
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -64,13 +64,13 @@ func iperf3(t testing.TB, l *lab.Lab, args ...string) theirs {
 	return r.End.Sum
 }
 
-// Our generator and iperf3 find the same path the same, one after the other:
+// This generator and iperf3 measure the same on the same path, one after the other:
 //
 //	client ── router ── server      router to server is limited to 100 Mbit/s
 //
-// Payload within 1 %, and within 1 % of 1448/1514 of the rate; what we count as
-// retransmitted is what the kernel counts in the whole namespace, and what never arrived
-// is what was sent again for a reason.
+// The payload rates agree within 1 %, and with 1448/1514 of the link rate within 1 %. The number of
+// retransmissions is that of the kernel for the whole namespace. Segments that are missing account for
+// the retransmissions of lost ones.
 func TestAgreesWithIperf3(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 100 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	labtest.Try(t, func(t *labtest.Check) {
@@ -81,15 +81,15 @@ func TestAgreesWithIperf3(t *testing.T) {
 		iv := r.Flow("f").Between(time.Second, 5*time.Second)
 		ours := float64(iv.DeliveredBytes) * 8 / iv.Seconds
 		const right = 100e6 * 1448 / 1514
-		t.Logf("ours %.0f, iperf3 %.0f, right %.0f bit/s; %d retransmitted, the kernel counts %d", ours, theirs, right, r.Flow("f").Total.Retransmits, kernel)
+		t.Logf("ours %.0f, iperf3 %.0f, correct %.0f bit/s; %d retransmitted, the kernel counts %d", ours, theirs, right, r.Flow("f").Total.Retransmits, kernel)
 		if math.Abs(ours/theirs-1) > 0.01 || math.Abs(ours/right-1) > 0.01 {
-			t.Errorf("ours %.0f, iperf3 %.0f, right %.0f bit/s", ours, theirs, right)
+			t.Errorf("ours %.0f, iperf3 %.0f, correct %.0f bit/s", ours, theirs, right)
 		}
-		// The kernel may send a few more between our last sample and the end.
+		// The kernel may send a few more between the last sample and the end.
 		if got := r.Flow("f").Total.Retransmits; got > kernel || kernel > got+got/100+10 || kernel == 0 {
 			t.Errorf("%d segments were retransmitted, the kernel counts %d", got, kernel)
 		}
-		// What was lost was sent again, and what is on its way is missing, too.
+		// Lost segments were retransmitted; segments in flight are missing as well.
 		all := r.Flow("f").Total
 		lost, missing := all.Retransmits-min(all.Duplicates, all.Retransmits), uint64(all.MissingSegments)
 		t.Logf("%d lost, %d missing, a window of %d", lost, missing, all.CwndSegments)
@@ -99,8 +99,8 @@ func TestAgreesWithIperf3(t *testing.T) {
 	})
 }
 
-// Over UDP too, where a fifth is lost: 120 Mbit/s into 100. Payload that arrives
-// and the part that is lost, each within 1 %.
+// The same for UDP with a fifth lost: 120 Mbit/s into 100. The delivered payload and the loss ratio
+// agree, each within 1 %.
 func TestAgreesWithIperf3OnUDP(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 100 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	labtest.Try(t, func(t *labtest.Check) {
@@ -109,7 +109,7 @@ func TestAgreesWithIperf3OnUDP(t *testing.T) {
 		iv := run(t, l, 5*time.Second, flow("f", traffic.UDP, 120*unit.Mbit)).Flow("f").Between(time.Second, 5*time.Second)
 		ours, lost := float64(iv.DeliveredBytes)*8/iv.Seconds, float64(iv.LostDatagrams)/float64(iv.Datagrams)
 		theirLoss := theirs.Lost / theirs.Packets
-		theirRate := theirs.Bps * (1 - theirLoss) // what was sent, less what was lost
+		theirRate := theirs.Bps * (1 - theirLoss) // sent minus lost
 		t.Logf("ours %.0f, iperf3 %.0f bit/s; lost %.2f %% and %.2f %%; jitter %.0f and %.0f us", ours, theirRate, 100*lost, 100*theirLoss, iv.JitterUs, 1e3*theirs.Jitter)
 		if math.Abs(ours/theirRate-1) > 0.01 || math.Abs(lost-theirLoss) > 0.01 {
 			t.Errorf("ours %.0f, iperf3 %.0f bit/s; lost %.2f %% and %.2f %%", ours, theirRate, 100*lost, 100*theirLoss)
@@ -117,7 +117,7 @@ func TestAgreesWithIperf3OnUDP(t *testing.T) {
 	})
 }
 
-// retransmitted is the kernel's count of TCP segments that the client sent again.
+// retransmitted returns the kernel's count of TCP segments that the client retransmitted.
 func retransmitted(t testing.TB, l *lab.Lab) uint64 {
 	t.Helper()
 	var names []string
@@ -136,6 +136,6 @@ func retransmitted(t testing.TB, l *lab.Lab) uint64 {
 		}
 		return n
 	}
-	t.Fatal("there is no RetransSegs in /proc/net/snmp")
+	t.Fatal("no RetransSegs in /proc/net/snmp")
 	return 0
 }

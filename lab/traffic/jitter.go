@@ -1,15 +1,14 @@
 package traffic
 
-// jitter is the interarrival jitter of RFC 3550, section 6.4.1: the difference
-// between two datagrams' ways, smoothed over 16 of them. The two clocks need not
-// agree, and ours do not: a datagram says when it was sent by CLOCK_MONOTONIC, and
-// the kernel when it arrived by CLOCK_REALTIME.
+// jitter is the interarrival jitter of RFC 3550, section 6.4.1: the difference between the transit
+// times of two datagrams, smoothed over 16 of them. The two clocks need not agree, and do not: a
+// datagram has its send time by CLOCK_MONOTONIC, the kernel's receive timestamp is by CLOCK_REALTIME.
 //
-// Datagrams that are handed over by the dozen (UDP_SEGMENT, from segmentFrom) are
-// sent and arrive at one moment: it is then the jitter of dozens.
+// Datagrams in batches (UDP_SEGMENT, from segmentFrom) are sent and arrive at the same time: it is
+// then the jitter of batches.
 type jitter struct {
 	value float64 // ns
-	way   int64   // of the last datagram, by both clocks
+	way   int64   // transit time of the last datagram, by both clocks
 	begun bool
 }
 

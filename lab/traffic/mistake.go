@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// Mistake is what is wrong with a Flow, and where.
+// Mistake is an error in a Flow, with its place.
 type Mistake struct {
-	// Key is the place in the words of a lab file ("requests.think.shape"); "" is the
-	// flow as a whole.
+	// Key is the place in the notation of a lab file ("requests.think.shape"); "" is the whole flow.
 	Key string
-	// What is wrong, and what to do about it.
+	// What is the problem and its remedy.
 	What string
 }
 
@@ -23,7 +22,7 @@ func (m *Mistake) Error() string {
 
 func mistake(key, format string, a ...any) error { return &Mistake{key, fmt.Sprintf(format, a...)} }
 
-// within is the mistake of a part, in the words of the whole.
+// within adds the key of a part to the Mistake of an error.
 func within(key string, err error) error {
 	var m *Mistake
 	if !errors.As(err, &m) {

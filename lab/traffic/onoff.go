@@ -7,21 +7,20 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// OnOff is a source that is on and off by turns, for lengths of time that are
-// drawn. Many of them with Pareto lengths (shape 1 to 2) add up to self-similar
-// traffic (Willinger et al., Self-similarity through high-variability, 1997).
+// OnOff is a source that is alternately on and off for random durations. Many of them with Pareto
+// durations (shape 1 to 2) add up to self-similar traffic (Willinger et al., Self-similarity through
+// high-variability, 1997).
 //
-// It begins on with the probability that it is on at any time, the mean of On
-// over that of both, so that many sources do not begin all at once.
+// It starts on with its stationary probability, the mean of On over that of both, so that many sources
+// do not start all at once.
 type OnOff struct {
-	// Rate while on, in layer-2 bits per second; Unlimited is as much as the socket
-	// takes.
+	// Rate while on, in layer-2 bits per second; Unlimited is as much as the socket takes.
 	Rate    unit.Rate
 	On, Off Distribution[time.Duration]
 }
 
-// shortestTurn is the least mean of On and Off: shorter turns than a pacer's tick
-// would not be seen by the path.
+// shortestTurn is the minimum mean of On and Off: turns shorter than a pacer's tick would have no
+// effect on the path.
 const shortestTurn = tick
 
 // Validate checks the rate and both distributions.
@@ -37,13 +36,13 @@ func (o OnOff) Validate() error {
 			return within(d.key, err)
 		}
 		if d.mean() < float64(shortestTurn) {
-			return mistake(d.key, "the mean of this time is less than %v: write for example 200ms", shortestTurn)
+			return mistake(d.key, "the mean is less than %v: write for example 200ms", shortestTurn)
 		}
 	}
 	return nil
 }
 
-// mean is what is drawn in the middle, where no Max lowers it.
+// mean returns the mean of the distribution, without the effect of Max.
 func (d Distribution[T]) mean() float64 {
 	if d.Kind == Uniform {
 		return (float64(d.Min) + float64(d.Max)) / 2
@@ -51,7 +50,7 @@ func (d Distribution[T]) mean() float64 {
 	return float64(d.Mean)
 }
 
-// steps draws turn after turn.
+// steps returns the turns one after the other.
 func (o OnOff) steps(r *rand.Rand) func() (Step, bool) {
 	at := time.Duration(0)
 	on := r.Float64() < o.On.mean()/(o.On.mean()+o.Off.mean())
@@ -62,7 +61,7 @@ func (o OnOff) steps(r *rand.Rand) func() (Step, bool) {
 			s.Rate, length = o.Rate, o.On
 		}
 		on = !on
-		// A turn of at least 1 us: the times of steps rise.
+		// A turn is at least 1 us, so that the times of steps increase.
 		at += max(length.Draw(r), time.Microsecond)
 		return s, at < largest
 	}

@@ -6,33 +6,32 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// pacer says how many frames a flow may send now. Everything is in layer-2 bits,
-// which is what a source is in.
+// pacer determines how many frames a flow may send now. Amounts are in layer-2 bits, as those of a
+// source.
 type pacer struct {
 	source    source
 	frameBits float64       // of a full frame
-	backlog   time.Duration // how much of the rate is kept for later
-	owed      float64       // offered and not yet taken by the socket
+	backlog   time.Duration // amount of the rate that is kept for later
+	owed      float64       // offered and not yet accepted by the socket
 	offered   float64       // by the source since the start
-	dropped   float64       // given up, because the backlog was full
+	dropped   float64       // discarded because the backlog was full
 }
 
-// update adds what the source offered until now, and gives up what is beyond the
-// backlog. It returns the rate that is offered at this moment.
+// update adds what the source has offered until now, and discards what exceeds the backlog. It returns
+// the rate that is offered now.
 func (p *pacer) update(now int64) unit.Rate {
 	bits, before := p.source.advance(now, p.frameBits), p.owed
 	p.owed += bits
 	p.offered += bits
 	rate := p.source.rate()
-	// At least two frames: a slow flow must be able to save up for one.
+	// At least two frames: a slow flow must be able to accumulate one.
 	bound := max(float64(rate)*p.backlog.Seconds(), 2*p.frameBits)
 	switch {
 	case rate == Unlimited:
 		p.drop(p.owed)
 	case rate == 0:
-		// An application that stops has nothing to catch up with. What it offered
-		// since the last time, right before, still goes out: many short turns would
-		// otherwise lose a tick each.
+		// A flow that stops has nothing to catch up with. What it offered since the last update is
+		// still sent: otherwise each of many short turns would lose a tick.
 		if before >= 2*p.frameBits {
 			p.drop(before)
 		}
@@ -47,9 +46,8 @@ func (p *pacer) drop(bits float64) {
 	p.dropped += bits
 }
 
-// due is when a flow must be looked at again that waits until so many bits are
-// owed: never sooner than a tick for steps, whose pieces may be as small as one
-// likes, but at once for a datagram that has its own moment.
+// due returns when a flow must be woken that waits until so many bits are owed. For steps, which may
+// have any length, that is never earlier than a tick; for a datagram it is its own time.
 func (p *pacer) due(now int64, bits float64) int64 {
 	if bits <= p.owed {
 		return now + int64(tick) // the socket is full
@@ -58,10 +56,10 @@ func (p *pacer) due(now int64, bits float64) int64 {
 	if _, exact := p.source.(*arrivals); exact || at == never {
 		return max(at, now)
 	}
-	// On the grid of ticks, so that flows share the wake-up.
+	// Aligned to ticks, so that flows share wake-ups.
 	at = max(at, now+int64(tick)/2)
 	return at + int64(tick) - 1 - (at-1)%int64(tick)
 }
 
-// bytesIn is the bytes that a rate carries in d.
+// bytesIn returns the bytes that a rate carries in d.
 func bytesIn(r unit.Rate, d time.Duration) int { return int(float64(r) / 8 * d.Seconds()) }

@@ -12,19 +12,19 @@ import (
 type Poisson struct {
 	// Rate is the mean, in layer-2 bits per second.
 	Rate unit.Rate
-	// Size of a message, in bytes of payload, of TCP alone; messages follow each other in
-	// whole segments. A datagram's is the flow's Payload.
+	// Size of a message, in bytes of payload, only for TCP; messages are sent back to back in whole
+	// segments. The size of a datagram is the flow's Payload.
 	Size Distribution[unit.Bytes] `json:",omitzero"`
 }
 
-// maxPoisson bounds the rate, ours: every datagram is a wake-up and a system
+// maxPoisson is the maximum rate, chosen by this project: every datagram is a wake-up and a system
 // call, 5 to 8 us, and 1 Gbit/s of full frames is one every 12 us.
 const maxPoisson = unit.Gbit
 
 // Validate checks the rate.
 func (p Poisson) Validate() error {
 	if p.Rate == 0 || p.Rate > maxPoisson {
-		return mistake("", "a Poisson source's rate of %v is not above 0 and at most %v", p.Rate, maxPoisson)
+		return mistake("", "the rate of %v of a Poisson source is not above 0 and at most %v", p.Rate, maxPoisson)
 	}
 	return within("size", p.Size.Validate())
 }
@@ -33,10 +33,10 @@ func (p Poisson) Validate() error {
 type arrivals struct {
 	Poisson
 	rand *rand.Rand
-	// payload is what a full frame carries, of messages; 0 is one frame an arrival.
+	// payload of a full frame, for messages; 0 is one frame per arrival.
 	payload  int
 	from, to int64
-	next     int64 // when the next comes; 0 before the first is drawn
+	next     int64 // time of the next arrival; 0 before the first
 }
 
 func (a *arrivals) advance(now int64, frameBits float64) (bits float64) {
@@ -50,7 +50,7 @@ func (a *arrivals) advance(now int64, frameBits float64) (bits float64) {
 	return bits
 }
 
-// size is the next arrival's.
+// size returns the size of the next arrival.
 func (a *arrivals) size(frameBits float64) float64 {
 	if a.payload == 0 {
 		return frameBits
@@ -67,7 +67,7 @@ func (a *arrivals) gap(frameBits float64) int64 {
 
 func (a *arrivals) rate() unit.Rate { return a.Rate }
 
-// due is the next arrival, whatever is asked for: bits come by the frame.
+// due returns the next arrival, for any number of bits: bits come in frames.
 func (a *arrivals) due(bits, _ float64) int64 {
 	if a.next >= a.to {
 		return never

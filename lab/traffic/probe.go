@@ -13,19 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe is a series of small UDP packets that one host sends and another
-// answers.
+// Probe is a series of small UDP packets that one host sends and another echoes.
 //
-// Each way is timed by itself: from just before the send to the kernel's receive
-// timestamp at the other end (one machine, one clock), and the round trip is
-// their sum. How long the answering program took to wake up is not in it, nor
-// how late the asking one read the answer.
+// Each direction is timed separately: from just before the send to the kernel's receive timestamp at
+// the other end (one machine, one clock). The round trip is their sum. The wake-up times of the two
+// programs are not included.
 type Probe struct {
 	Name     string
 	From, To string
 	IPv6     bool
-	// SrcPort and DstPort are the ports at From and To; 0 lets us choose. The
-	// answers go from DstPort to SrcPort.
+	// SrcPort and DstPort are the ports at From and To; 0 is any free port. The answers go from
+	// DstPort to SrcPort.
 	SrcPort, DstPort uint16
 	DSCP             uint8
 	Mark             uint32
@@ -35,7 +33,7 @@ type Probe struct {
 	Payload int
 }
 
-// Times sums up delays, in microseconds.
+// Times summarises delays, in microseconds.
 type Times struct {
 	MinUs  float64 `json:"min_us"`
 	MeanUs float64 `json:"mean_us"`
@@ -44,19 +42,19 @@ type Times struct {
 	MaxUs  float64 `json:"max_us"`
 }
 
-// ProbeResult is what a Probe found.
+// ProbeResult is the result of a Probe.
 type ProbeResult struct {
 	Name string `json:"name"`
 	From string `json:"from"`
 	To   string `json:"to"`
 	Sent uint64 `json:"sent"`
-	// Lost were not answered, or not within a second after the last.
+	// Lost were not answered within a second after the last probe.
 	Lost uint64 `json:"lost"`
 	RTT  Times  `json:"rtt"`
-	// There is from From to To, Back the answer.
+	// There is the direction from From to To, Back the opposite one.
 	There Times `json:"there"`
 	Back  Times `json:"back"`
-	// Samples are the probes that were answered, in the order they were sent.
+	// Samples are the answered probes, in the order in which they were sent.
 	Samples []ProbeSample `json:"samples,omitempty"`
 }
 
@@ -71,7 +69,7 @@ type ProbeSample struct {
 // RTTUs is the round-trip time.
 func (s ProbeSample) RTTUs() float64 { return s.ThereUs + s.BackUs }
 
-// Prober is a Probe that runs.
+// Prober is a running Probe.
 type Prober struct {
 	probe     Probe
 	ask, echo int // sockets
@@ -85,14 +83,14 @@ type Prober struct {
 	samples map[uint64]ProbeSample
 }
 
-// A probe's packet: what the asker wrote, and what the answerer added. Times are
-// CLOCK_REALTIME, which SO_TIMESTAMPNS has.
+// Layout of a probe packet: what the asker wrote, and what the answerer added. Times are
+// CLOCK_REALTIME, as those of SO_TIMESTAMPNS.
 const (
 	atSeq, atSent, atMono, atReached, atAnswered = 0, 8, 16, 24, 32
 	probeHeader                                  = 40
 )
 
-// StartProbe begins a probe, which runs until Stop or the end of ctx.
+// StartProbe starts a probe, which runs until Stop or the end of ctx.
 func StartProbe(ctx context.Context, hosts Hosts, p Probe) (*Prober, error) {
 	if p.Every == 0 {
 		p.Every = 5 * time.Millisecond
@@ -101,7 +99,7 @@ func StartProbe(ctx context.Context, hosts Hosts, p Probe) (*Prober, error) {
 		p.Payload = 64
 	}
 	if p.Every < 100*time.Microsecond || p.Payload < probeHeader || p.Payload > maxPayload {
-		return nil, fmt.Errorf("probe %q: every %v is not at least 100us, or a payload of %d not between %d and %d", p.Name, p.Every, p.Payload, probeHeader, maxPayload)
+		return nil, fmt.Errorf("probe %q: the interval %v is below 100us, or the payload of %d is not between %d and %d", p.Name, p.Every, p.Payload, probeHeader, maxPayload)
 	}
 	f := flow{send: -1, recv: -1, Flow: Flow{
 		Name: p.Name, From: p.From, To: p.To, Protocol: UDP, IPv6: p.IPv6,
@@ -138,7 +136,7 @@ func realtime() int64 {
 	return ts.Nano()
 }
 
-// asks sends probe after probe, and waits for late answers at the end.
+// asks sends the probes, and waits for late answers at the end.
 func (p *Prober) asks() {
 	buf := make([]byte, p.probe.Payload)
 	for next := mono(); p.ctx.Err() == nil; next = max(next+int64(p.probe.Every), mono()) {
@@ -164,12 +162,12 @@ func (p *Prober) missing() bool {
 	return uint64(len(p.samples)) < p.sent.Load()
 }
 
-// reads hands every packet that comes to fd, with the kernel's timestamp, to use.
+// reads passes every packet of fd, with the kernel's timestamp, to use.
 func (p *Prober) reads(fd int, use func(packet []byte, at int64)) {
 	buf, oob := make([]byte, p.probe.Payload), make([]byte, 128)
 	var drained time.Time
 	for {
-		// A probe has ended when its asker has; 1 s and a little covers late answers.
+		// The reader ends with its asker; 1 s and a little covers late answers.
 		if p.ctx.Err() != nil {
 			if drained.IsZero() {
 				drained = time.Now().Add(time.Second)
@@ -194,7 +192,7 @@ func (p *Prober) reads(fd int, use func(packet []byte, at int64)) {
 func (p *Prober) answer(packet []byte, at int64) {
 	binary.BigEndian.PutUint64(packet[atReached:], uint64(at))
 	binary.BigEndian.PutUint64(packet[atAnswered:], uint64(realtime()))
-	unix.Write(p.echo, packet) // what does not go out is a lost probe
+	unix.Write(p.echo, packet) // a packet that cannot be sent is a lost probe
 }
 
 func (p *Prober) answered(packet []byte, at int64) {
@@ -209,7 +207,7 @@ func (p *Prober) answered(packet []byte, at int64) {
 	p.samples[uint64(get(atSeq))] = s
 }
 
-// Stop ends the probe, waits up to a second for the last answers, and sums up.
+// Stop ends the probe, waits up to a second for the last answers, and returns the result.
 func (p *Prober) Stop() (*ProbeResult, error) {
 	p.cancel()
 	p.done.Wait()
@@ -228,8 +226,7 @@ func (p *Prober) Stop() (*ProbeResult, error) {
 	return r, p.failure
 }
 
-// Between sums up the round trips of probes that were sent in [from, to) of
-// CLOCK_MONOTONIC ns.
+// Between summarises the round trips of probes that were sent in [from, to) of CLOCK_MONOTONIC ns.
 func (r *ProbeResult) Between(from, to int64) Times {
 	var in []ProbeSample
 	for _, s := range r.Samples {

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiver reads all flows on one goroutine, once per tick. Nobody sleeps in
-// epoll, so that a packet wakes no thread: at 1 Gbit/s in single segments that
-// would be 80,000 wake-ups a second.
+// receiver reads all flows on one goroutine, once per tick. It does not block in epoll, so that
+// packets wake no thread: at 1 Gbit/s in single segments that would be 80,000 wake-ups a second.
 type receiver struct {
 	epoll int
 	flows []*flow
@@ -19,13 +18,13 @@ type receiver struct {
 func newReceiver(flows []*flow) (*receiver, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("make epoll: %w", err)
+		return nil, fmt.Errorf("cannot create an epoll instance: %w", err)
 	}
 	for i, f := range flows {
 		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}
 		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, f.recv, &ev); err != nil {
 			unix.Close(epoll)
-			return nil, fmt.Errorf("watch flow %q: %w", f.Name, err)
+			return nil, fmt.Errorf("cannot watch flow %q: %w", f.Name, err)
 		}
 	}
 	return &receiver{epoll, flows}, nil

@@ -1,6 +1,6 @@
 package traffic
 
-// snapshot is a flow's counts at one moment.
+// snapshot has a flow's counts at one time.
 type snapshot struct {
 	at             int64 // ns since the start
 	sent, received counts
@@ -16,8 +16,8 @@ func (f *flow) snapshot(now int64) snapshot {
 	var state connState
 	missing := f.last.missing
 	if f.Protocol == TCP {
-		// A connection that broke has none: then its counts stand still. The receiver's is read first, so that
-		// nothing that is missing is left out.
+		// A broken connection has no state: then its counts do not change. The receiver's is read
+		// first, so that no missing segment is overlooked.
 		there, _ := stateOf(f.recv, f.MPTCP)
 		var err error
 		if state, err = stateOf(f.send, f.MPTCP); err == nil {
@@ -34,7 +34,7 @@ func (f *flow) snapshot(now int64) snapshot {
 	return snapshot{now, f.sent, f.received, f.pacer.offered + f.sent.unlimited, state, missing}
 }
 
-// snapshotApp sums up the flow's connections, those that are closed included.
+// snapshotApp sums the flow's connections, including closed ones.
 func (f *flow) snapshotApp(now int64) snapshot {
 	s := snapshot{at: now, sent: f.sent, received: f.received, tcp: f.closed}
 	var srtt, main uint64
@@ -53,14 +53,14 @@ func (f *flow) snapshotApp(now int64) snapshot {
 		}
 	}
 	s.tcp.srtt = uint32(srtt / max(main, 1))
-	// A connection without a state, or that lost a subflow, takes its counts with it.
+	// The counts of a connection without a state, or of a lost subflow, are missing.
 	s.tcp.retransmits = max(s.tcp.retransmits, f.last.tcp.retransmits)
 	s.tcp.deliveredCE = max(s.tcp.deliveredCE, f.last.tcp.deliveredCE)
 	s.offered = f.layer2(s.sent.bytes)
 	return s
 }
 
-// layer2 is the bits of full frames that carry so many bytes.
+// layer2 returns the bits of full frames that carry so many bytes.
 func (f *flow) layer2(bytes uint64) float64 {
 	if f.payload == 0 { // no connection yet
 		return 0
@@ -68,7 +68,7 @@ func (f *flow) layer2(bytes uint64) float64 {
 	return float64(bytes) * 8 * float64(f.frame) / float64(f.payload)
 }
 
-// lost is how many datagrams are missing before the last that arrived.
+// lost returns the number of datagrams missing before the last that arrived.
 func (c counts) lost() uint64 { return c.next - min(c.datagrams, c.next) }
 
 // sample closes an interval.
@@ -88,7 +88,7 @@ func (f *flow) sample(now int64) Interval {
 		JitterUs:  s.received.jitter.us(),
 		SRTTus:    s.tcp.srtt, CwndSegments: s.tcp.cwnd,
 	}
-	// A reordered datagram may take a loss back that was counted before.
+	// A reordered datagram may reduce the losses counted before.
 	if now, before := s.received.lost(), last.received.lost(); now > before {
 		iv.LostDatagrams = now - before
 	}

@@ -2,8 +2,8 @@ package traffic
 
 import "testing"
 
-// Counts of many connections do not fall when one takes its own away: a difference
-// below 0 would be an interval of 10^19 retransmissions.
+// The counts of many connections do not decrease when the counts of one are missing: a negative
+// difference would be an interval of 10^19 retransmissions.
 func TestAppCountsDoNotFall(t *testing.T) {
 	f := &flow{app: &transferrer{}, last: snapshot{tcp: connState{retransmits: 7, deliveredCE: 3}}}
 	f.closed.retransmits = 5

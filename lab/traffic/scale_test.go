@@ -14,7 +14,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// count is the number of entries of a folder of /proc/self.
+// count returns the number of entries of a directory of /proc/self.
 func count(t testing.TB, dir string) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/" + dir)
@@ -24,13 +24,13 @@ func count(t testing.TB, dir string) int {
 	return len(entries)
 }
 
-// Thousands of flows are one process, and cost what their packets cost:
+// Thousands of flows run in one process, and cost only the CPU time of their packets:
 //
 //	client ── router ── server      2,000 TCP and 2,000 UDP flows of 120 kbit/s
 //
-// Each flow's bytes arrive within 2 % and two frames; two descriptors a flow, and
-// no goroutine or thread of its own. 480 Mbit/s in single frames, 40,000 a second,
-// take 0.4 to 0.5 cores, the kernel's work included (the bound is 1.2).
+// Each flow's bytes arrive within 2 % and two frames. A flow takes two descriptors, and no goroutine
+// or thread of its own. 480 Mbit/s in single frames, 40,000 a second, take 0.4 to 0.5 cores, including
+// the kernel (the limit is 1.2).
 func TestThousandsOfFlows(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
 	const each = 2000
@@ -79,7 +79,7 @@ func TestThousandsOfFlows(t *testing.T) {
 	}
 }
 
-// Thousands of users' connections too:
+// The same for connections of thousands of users:
 //
 //	client ──10 ms── router ── server      3,000 users, about 3,000 requests a second
 func TestThousandsOfUsers(t *testing.T) {
@@ -91,7 +91,7 @@ func TestThousandsOfUsers(t *testing.T) {
 			Think: traffic.Distribution[time.Duration]{Kind: traffic.Exponential, Mean: time.Second},
 		}))
 		got := r.Flow("r").Requests
-		t.Logf("%.2f cores with the connecting, %+v", (cpuTime()-before).Seconds()/r.Seconds, got)
+		t.Logf("%.2f cores including connecting, %+v", (cpuTime()-before).Seconds()/r.Seconds, got)
 		balanced(t, got)
 		if want := r.Seconds * 3000 / (1 + got.Latency.MeanUs/1e6); math.Abs(float64(got.Done)/want-1) > 0.1 {
 			t.Errorf("%d requests were done, want %.0f", got.Done, want)

@@ -2,8 +2,8 @@ package traffic
 
 import "container/heap"
 
-// sendLoop lets every flow write when it is due. It wakes at least once a tick,
-// for what is set from outside.
+// sendLoop lets every flow write when it is due. It wakes at least once a tick, for changes from
+// outside.
 func (s *Session) sendLoop() {
 	quickSleep()
 	q := make(dueQueue, 0, len(s.flows))
@@ -46,7 +46,7 @@ func (s *Session) sendLoop() {
 	}
 }
 
-// turn lets the flow write; a flow that has failed has no further turn.
+// turn lets the flow write; a failed flow gets no further turn.
 func (f *flow) turn(now int64) (due int64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,8 +56,8 @@ func (f *flow) turn(now int64) (due int64, ok bool) {
 	return due, f.failure == nil
 }
 
-// dueQueue is a heap of flows, the one that is due first on top: a flow that
-// sends ten frames a second costs ten looks a second, not a thousand.
+// dueQueue is a heap of flows with the earliest due on top: a flow that sends ten frames a second is
+// woken ten times a second, not a thousand times.
 type dueQueue []*flow
 
 func (q dueQueue) Len() int           { return len(q) }

@@ -14,28 +14,28 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Options of a run.
+// Options of a session.
 type Options struct {
-	// Duration ends the run by itself; 0 leaves that to Stop and the context.
+	// Duration ends the run; 0 runs until Stop or the end of the context.
 	Duration time.Duration
 	// Interval between samples; 0 is 1 s.
 	Interval time.Duration
 	// OnInterval, if set, is called after each sample with one Interval per flow,
 	// in the order of the flows, on a goroutine of the session.
 	OnInterval func(flows []FlowInterval)
-	// Seed is what is drawn depends on, with each flow's name; 0 draws one, and
-	// Result.Seed says which, so that a run can be repeated.
+	// Seed determines all random numbers, together with each flow's name. 0 chooses one; Result.Seed
+	// has it, so that a run can be repeated.
 	Seed uint64
-	// UntilDone ends the run once every Transfer has, if that is sooner than
-	// Duration, and not before AtLeast.
+	// UntilDone ends the run once every Transfer has ended, if that is earlier than Duration, but not
+	// before AtLeast.
 	UntilDone bool
 	AtLeast   time.Duration
-	// OnReceiver, if set, is called before the start with the name of each flow and
-	// the socket that receives it; meter.Meter.Watch is made for it. Requests and
-	// Transfers, whose sockets come and go, are left out.
+	// OnReceiver, if set, is called before the start with the name of each flow and its receiving
+	// socket; meter.Meter.Watch can be used for it. It is not called for Requests and Transfers, which
+	// open their sockets during the run.
 	OnReceiver func(flow string, fd int) error
-	// StartAt is the CLOCK_MONOTONIC time (MonotonicNow) at which the schedules
-	// begin; 0 is at once, when all are connected.
+	// StartAt is the CLOCK_MONOTONIC time (MonotonicNow) at which the schedules begin; 0 is when all
+	// flows are connected.
 	StartAt int64
 }
 
@@ -45,7 +45,7 @@ type FlowInterval struct {
 	Interval
 }
 
-// Session is flows that run.
+// Session is a set of running flows.
 type Session struct {
 	options Options
 	start   int64 // CLOCK_MONOTONIC ns
@@ -55,18 +55,18 @@ type Session struct {
 	done    sync.WaitGroup
 	end     float64       // seconds from the start to the last sample
 	over    chan struct{} // closed when the sockets are
-	stalls  []Stall       // of the sender; it alone writes
+	stalls  []Stall       // of the sender, which alone writes it
 	apps    *apps         // nil without Requests and Transfers
-	changed atomic.Bool   // a rate was set from outside
+	changed atomic.Bool   // SetRate was called
 }
 
-// flow is a Flow that runs. What the sending and the receiving goroutine write,
-// the sampling one reads under mu; that of applications, under apps.mu.
+// flow is a running Flow. The sampling goroutine reads under mu what the sending and the receiving
+// goroutine write, and under apps.mu what applications write.
 type flow struct {
 	Flow
 	send, recv     int // sockets
 	from, to       netip.AddrPort
-	frame, payload int // layer-2 bytes of a full frame, and what it carries
+	frame, payload int // layer-2 bytes of a full frame, and its payload
 	congestion     string
 	pacer          pacer
 	mu             sync.Mutex
@@ -78,16 +78,16 @@ type flow struct {
 	sender         interface {
 		work(now int64) (due int64, err error)
 	}
-	due      int64 // when the sender is to work next, in ns since the start
+	due      int64 // when the sender has to work next, in ns since the start
 	receiver interface{ work() error }
 	agreed   connState
 
-	app    app                // nil of a flow with a rate
+	app    app                // nil for a flow with a rate
 	conns  map[*conn]struct{} // of app, open
-	closed connState          // of app's connections that are not
+	closed connState          // counts of app's closed connections
 }
 
-// fail notes an error, the first if there are many.
+// fail stores the first error.
 func (f *flow) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,11 +96,11 @@ func (f *flow) fail(err error) {
 	}
 }
 
-// counts grow from the start.
+// counts are counters since the start.
 type counts struct {
 	bytes, datagrams uint64
 	next             uint64  // receiver: the sequence number after the highest seen
-	unlimited        float64 // layer-2 bits that were sent at Unlimited
+	unlimited        float64 // layer-2 bits sent at Unlimited
 	ce               uint64  // receiver: datagrams with CE
 	jitter           jitter
 }
@@ -108,9 +108,9 @@ type counts struct {
 // connectPatience covers three lost SYNs or the longest path.
 const connectPatience = 15 * time.Second
 
-// Start connects all flows and begins their schedules at one common time. When
-// it returns without error the flows run, until their Duration is over, ctx ends
-// or Stop is called; then their connections are reset and their sockets closed.
+// Start connects all flows and begins their schedules at a common time. When it returns without error
+// the flows run, until their Duration is over, ctx ends or Stop is called; then their connections are
+// reset and their sockets closed.
 func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Session, err error) {
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -154,7 +154,7 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 		if f.Backlog == 0 {
 			f.pacer.backlog = DefaultBacklog
 		}
-		f.last = f.snapshot(0) // nothing was sent yet, but a SYN may have been twice
+		f.last = f.snapshot(0) // nothing has been sent yet, but a SYN may have been retransmitted
 	}
 	s.start = o.StartAt
 	if s.start == 0 {
@@ -165,7 +165,7 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 	s.done.Go(func() { s.sampleLoop(ctx) })
 	if s.apps != nil {
 		if o.UntilDone {
-			// A timer that is left over stops what has stopped.
+			// A timer that fires late stops a session that has stopped already.
 			s.apps.idle = func() { time.AfterFunc(o.AtLeast-time.Duration(mono()-s.start), s.Stop) }
 		}
 		s.done.Go(func() { s.apps.loop(s.start, s.stop) })
@@ -178,7 +178,7 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 	return s, nil
 }
 
-// add checks the flows and takes them in.
+// add checks and adds the flows.
 func (s *Session) add(flows []Flow) error {
 	names := map[string]bool{}
 	transfers := false
@@ -187,7 +187,7 @@ func (s *Session) add(flows []Flow) error {
 			return err
 		}
 		if names[spec.Name] {
-			return fmt.Errorf("there are two flows %q", spec.Name)
+			return fmt.Errorf("duplicate flow name %q", spec.Name)
 		}
 		names[spec.Name] = true
 		transfers = transfers || spec.Transfer != nil
@@ -198,7 +198,7 @@ func (s *Session) add(flows []Flow) error {
 		s.flows = append(s.flows, &flow{Flow: spec, send: -1, recv: -1})
 	}
 	if s.options.UntilDone && !transfers {
-		return fmt.Errorf("the run is to end with its transfers, and has none: add one, or give it a duration")
+		return fmt.Errorf("the run should end with its transfers, but has none: add one, or set a duration")
 	}
 	return nil
 }
@@ -258,15 +258,15 @@ func (s *Session) sample() {
 	}
 }
 
-// SetRate changes a flow's offered rate now, instead of its schedule or source,
-// which is taken up no more; that of a Poisson source becomes its new mean.
+// SetRate changes a flow's offered rate now, and permanently replaces its schedule or source. For a
+// Poisson source it is the new mean.
 func (s *Session) SetRate(name string, r unit.Rate) error {
 	f, err := s.flow(name)
 	if err != nil {
 		return err
 	}
 	if f.app != nil {
-		return fmt.Errorf("flow %q has no rate to set: it has requests or a transfer", name)
+		return fmt.Errorf("cannot set the rate of flow %q: it has requests or a transfer", name)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -290,11 +290,11 @@ func (s *Session) flow(name string) (*flow, error) {
 			return f, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no flow %q", name)
+	return nil, fmt.Errorf("unknown flow %q", name)
 }
 
-// Conn is the flow's two ends, as in the packets that carry its data. Of Requests
-// and Transfers, whose connections come and go, one port is 0.
+// Conn returns the flow's two ends, as in the packets that carry its data. For Requests and Transfers,
+// which open connections during the run, one port is 0.
 func (s *Session) Conn(name string) (from, to netip.AddrPort, err error) {
 	f, err := s.flow(name)
 	if err != nil {
@@ -303,14 +303,14 @@ func (s *Session) Conn(name string) (from, to netip.AddrPort, err error) {
 	return f.from, f.to, nil
 }
 
-// StartMonotonicNs is when the schedules began (CLOCK_MONOTONIC).
+// StartMonotonicNs returns the start of the schedules (CLOCK_MONOTONIC).
 func (s *Session) StartMonotonicNs() int64 { return s.start }
 
 // Stop ends the run after a last sample, and Wait returns.
 func (s *Session) Stop() { s.once.Do(func() { close(s.stop) }) }
 
-// Wait returns the result when the run has ended: by its Duration, by Stop, or
-// by the context that Start was given. A flow that broke says so in its Error.
+// Wait returns the result when the run has ended: by its Duration, by Stop, or by the context of
+// Start. A failed flow has an Error.
 func (s *Session) Wait() *Result {
 	<-s.over
 	r := &Result{StartMonotonicNs: s.start, Seconds: s.end, Seed: s.options.Seed, Stalls: append([]Stall{}, s.stalls...)}
@@ -344,8 +344,8 @@ func Run(ctx context.Context, hosts Hosts, flows []Flow, o Options) (*Result, er
 	return s.Wait(), nil
 }
 
-// closeSockets ends connections at once (RST): what is still unsent would
-// otherwise trickle into whatever is measured next.
+// closeSockets resets the connections (RST): otherwise unsent data would be sent during the next
+// measurement.
 func (s *Session) closeSockets() {
 	if s.apps != nil {
 		s.apps.close()

@@ -29,7 +29,7 @@ func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// localAddr is the address that the socket got.
+// localAddr returns the address of the socket.
 func localAddr(fd int) (netip.AddrPort, error) {
 	sa, err := unix.Getsockname(fd)
 	return addrPort(sa), err
@@ -40,7 +40,7 @@ func waitReady(fd int, events int16, deadline time.Time) error {
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {
-			return errors.New("no answer in time")
+			return errors.New("timed out")
 		}
 		fds := []unix.PollFd{{Fd: int32(fd), Events: events}}
 		n, err := unix.Poll(fds, int(left.Milliseconds())+1)
@@ -53,26 +53,26 @@ func waitReady(fd int, events int16, deadline time.Time) error {
 
 func mono() int64 { return clock.Now() }
 
-// MonotonicNow is the clock of Result.StartMonotonicNs.
+// MonotonicNow returns the time of the clock of Result.StartMonotonicNs.
 func MonotonicNow() int64 { return mono() }
 
-// sleepUntil sleeps to a CLOCK_MONOTONIC time. Go's own timers round up to 1 ms
-// (they wait in epoll), which is the whole tick here.
+// sleepUntil sleeps until a CLOCK_MONOTONIC time. Go's own timers round up to 1 ms (they wait in
+// epoll), which is a whole tick here.
 func sleepUntil(t int64) {
 	ts := unix.NsecToTimespec(t)
 	for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil) == unix.EINTR {
 	}
 }
 
-// quickSleep lets this goroutine's sleeps end in time: the kernel may add 50 us of
-// timer slack to those of an ordinary thread, which Poisson packets would have in
-// their gaps. The thread ends with the goroutine.
+// quickSleep removes the timer slack of this goroutine's thread: the kernel may add 50 us to the
+// sleeps of an ordinary thread, which would be part of the gaps of Poisson packets. The thread ends
+// with the goroutine.
 func quickSleep() {
 	runtime.LockOSThread()
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 }
 
-// ioctlInt reads an int by ioctl without telling the scheduler: it never blocks.
+// ioctlInt reads an int by ioctl without entering the Go scheduler: it never blocks.
 func ioctlInt(fd int, req uintptr) (int, error) {
 	var v int32
 	if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), req, uintptr(unsafe.Pointer(&v))); e != 0 {

@@ -13,8 +13,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Bounds of buffers. The kernel raises a smaller one to its own least, a few
-// packets, and a larger one overflows when it is doubled.
+// Limits of buffers. The kernel raises a smaller one to its own minimum, a few packets, and a larger
+// one overflows when it is doubled.
 const (
 	minBuffer = 2 << 10
 	maxBuffer = 1 << 30
@@ -32,8 +32,8 @@ func (f *Flow) validateSockets() error {
 	return nil
 }
 
-// socketSettings are those that a listener hands down to what it accepts, and so
-// must be the same in all flows to its port.
+// socketSettings are the settings that an accepted socket inherits from its listener, so that they
+// must be the same for all flows to its port.
 type socketSettings struct {
 	mptcp                bool
 	send, receive, clamp unit.Bytes
@@ -43,8 +43,8 @@ func (f *Flow) settings() socketSettings {
 	return socketSettings{mptcp: f.MPTCP, send: f.SendBuffer, receive: f.ReceiveBuffer, clamp: f.WindowClamp}
 }
 
-// newSocket makes a non-blocking socket in the calling thread's namespace, with
-// the flow's settings, bound to addr.
+// newSocket creates a non-blocking socket in the calling thread's namespace, with the flow's settings,
+// bound to addr.
 func newSocket(f *Flow, kind int, addr netip.AddrPort) (int, error) {
 	family, protocol := unix.AF_INET, 0
 	if f.IPv6 {
@@ -55,15 +55,15 @@ func newSocket(f *Flow, kind int, addr netip.AddrPort) (int, error) {
 	}
 	fd, err := unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, protocol)
 	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.ENOPROTOOPT) {
-		return -1, fmt.Errorf("this kernel makes no mptcp sockets: set net.mptcp.enabled to 1 in the node, or leave mptcp out (%w)", err)
+		return -1, fmt.Errorf("cannot create an mptcp socket: set net.mptcp.enabled to 1 in the node, or leave mptcp out (%w)", err)
 	}
 	if err != nil {
-		return -1, fmt.Errorf("make socket: %w", err)
+		return -1, fmt.Errorf("cannot create a socket: %w", err)
 	}
 	stream := kind == unix.SOCK_STREAM
 	if stream && addr.Port() == 0 {
-		// The port is chosen when the other end is known, so that ports last for more
-		// than 28,000 connections. Where that is not to be had, they do not.
+		// The port is chosen when the other end is known, so that ports last for more than 28,000
+		// connections. On kernels without this option they do not.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 	}
 	err = setOptions(fd, []option{
@@ -77,7 +77,7 @@ func newSocket(f *Flow, kind int, addr netip.AddrPort) (int, error) {
 	})
 	if err == nil {
 		if err = unix.Bind(fd, sockaddr(addr)); err != nil {
-			err = fmt.Errorf("bind to %v: %w", addr, err)
+			err = fmt.Errorf("cannot bind to %v: %w", addr, err)
 		}
 	}
 	if err != nil {
@@ -87,16 +87,16 @@ func newSocket(f *Flow, kind int, addr netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// keepClamp sets the window clamp again. The kernel replaces it whenever it has
-// measured how well packets fill their buffers (tcp_measure_rcv_mss, since Linux
-// 6.6): a clamp of 64 KiB was 128 KiB soon after the start.
+// keepClamp sets the window clamp again. The kernel replaces it whenever it has measured the ratio of
+// payload to buffer space (tcp_measure_rcv_mss, since Linux 6.6): a clamp of 64 KiB was 128 KiB soon
+// after the start.
 func (f *Flow) keepClamp(fd int) {
 	if f.WindowClamp != 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, int(f.WindowClamp))
 	}
 }
 
-// tos is the byte of DSCP and ECN. TCP sets its ECN bits itself.
+// tos returns the byte of DSCP and ECN. TCP sets its ECN bits itself.
 func (f *Flow) tos() int {
 	const ect0 = 2
 	tos := int(f.DSCP) << 2
@@ -120,7 +120,7 @@ func (f *Flow) tosOption() int {
 	return unix.IP_TOS
 }
 
-// option is a socket option to be set if it is on.
+// option is a socket option that is set if on is true.
 type option struct {
 	on                bool
 	level, opt, value int
@@ -132,14 +132,14 @@ func setOptions(fd int, options []option) error {
 			continue
 		}
 		if err := unix.SetsockoptInt(fd, o.level, o.opt, o.value); err != nil {
-			return fmt.Errorf("set socket option %d of level %d to %d: %w", o.opt, o.level, o.value, err)
+			return fmt.Errorf("cannot set socket option %d of level %d to %d: %w", o.opt, o.level, o.value, err)
 		}
 	}
 	return nil
 }
 
-// markAccepted gives an accepted socket the flow's own marking: it has its
-// listener's, which flows may share.
+// markAccepted sets the flow's own DSCP and mark on an accepted socket, which inherits those of a
+// listener that flows may share.
 func (f *Flow) markAccepted(fd int) error {
 	return setOptions(fd, []option{
 		{true, f.tosLevel(), f.tosOption(), f.tos()},
@@ -161,15 +161,15 @@ func setCongestion(fd int, name string) error {
 	return err
 }
 
-// CheckCongestion complains of a congestion control that this kernel does not have;
-// "" is the default, and right.
+// CheckCongestion returns an error for a congestion control that this kernel does not have; "" is the
+// default, and valid.
 func CheckCongestion(name string) error {
 	if name == "" {
 		return nil
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil // the flow will say so
+		return nil // the flow will report it
 	}
 	defer unix.Close(fd)
 	if err := setCongestion(fd, name); err != nil && !errors.Is(err, unix.EPERM) {

@@ -16,8 +16,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// TCP uses ECN and SACK as the namespaces have it, and a flow that demands ECN
-// gets it or says what to set; UDP sends ECT(0) by itself:
+// TCP uses ECN and SACK as configured in the namespace. A flow that requires ECN gets it, or an error
+// that names the sysctl to set. UDP sends ECT(0) itself:
 //
 //	client ── router ── server
 func TestECN(t *testing.T) {
@@ -46,14 +46,13 @@ func TestECN(t *testing.T) {
 	}
 }
 
-// A receive buffer and a window clamp hold a flow to so much in a round trip, and
-// so does a send buffer:
+// A receive buffer and a window clamp limit the data in flight of a round trip, and so does a send
+// buffer:
 //
 //	client ──50 ms── router ── server
 //
-// A clamp of 64 KiB is 10.5 Mbit/s of payload: within 10 %. Buffers of 64 KiB are
-// doubled, and what packets take of them besides their payload is the kernel's to
-// say: between a third and twice the buffer in a round trip.
+// A clamp of 64 KiB is 10.5 Mbit/s of payload: within 10 %. Buffers of 64 KiB are doubled, and the
+// kernel's overhead for packets varies: between a third and twice the buffer in a round trip.
 func TestBuffers(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{RTT: 50 * time.Millisecond})
 	const size = 64 << 10
@@ -81,7 +80,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// transmitted is the layer-2 bytes that a node's device has sent.
+// transmitted returns the layer-2 bytes that a node's device has sent.
 func transmitted(t testing.TB, l *lab.Lab, node, device string) float64 {
 	t.Helper()
 	out := labtest.Run(t, l.Node(node), "ip", "-s", "-o", "link", "show", "dev", device)
@@ -98,11 +97,11 @@ func transmitted(t testing.TB, l *lab.Lab, node, device string) float64 {
 	return 0
 }
 
-// A multipath flow has the subflows that its namespaces make:
+// A multipath flow has the subflows that its namespaces create:
 //
 //	client ── router ── server      client has two addresses on its link
 //
-// and what it delivers is, in frames, what its device sent, within 0.5 %.
+// The frames that it delivers are those that its device sent, within 0.5 %.
 func TestMPTCP(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{NoOffload: true})
 	client, router := l.Node("client"), l.Node("router")
@@ -134,7 +133,7 @@ func TestMPTCP(t *testing.T) {
 	if f := run(); f.Subflows != 2 {
 		t.Errorf("%d subflows, want 2", f.Subflows)
 	}
-	// Where it is turned off, the error says so.
+	// Where multipath TCP is turned off, the error says so.
 	for _, n := range []string{"client", "server"} {
 		if err := l.Node(n).Do(func() error { return os.WriteFile("/proc/sys/net/mptcp/enabled", []byte("0"), 0) }); err != nil {
 			t.Fatal(err)
@@ -147,7 +146,7 @@ func TestMPTCP(t *testing.T) {
 	}
 }
 
-// Flows to one port must agree on what its listener hands down.
+// Flows to one port must agree on the settings that sockets inherit from its listener.
 func TestSharedPort(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
 	var flows []traffic.Flow

@@ -6,29 +6,28 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// source says what a flow offers as time goes on. It only moves forward, and
-// remembers nothing: what a run of any length costs does not grow.
+// source is the load that a flow offers over time. It only moves forward and stores no history, so
+// that its cost does not grow with the duration.
 type source interface {
-	// advance moves to now, in ns since the run's start, and returns the layer-2
-	// bits that were offered since the last time; parts at Unlimited count as none,
-	// because nobody knows.
+	// advance moves to now, in ns since the run's start, and returns the layer-2 bits that were
+	// offered since the last call. Parts at Unlimited count as 0, because their amount is unknown.
 	advance(now int64, frameBits float64) (bits float64)
-	// rate is what is offered at the moment.
+	// rate returns the rate that is offered now.
 	rate() unit.Rate
-	// due is when so many more bits will have been offered, if the rate stays until
-	// then; never, if it is the end of the source that comes first.
+	// due returns when so many more bits will have been offered, if the rate stays until then; never,
+	// if the source ends before.
 	due(bits, frameBits float64) int64
 }
 
-// never is later than any run.
+// never is later than the end of any run.
 const never = math.MaxInt64
 
-// course is the source of steps: the rate at all times is that of the last step.
+// course is a source of steps: the rate at any time is that of the last step.
 type course struct {
 	at   int64
 	now  unit.Rate
 	next func() (Step, bool) // the steps in order of At
-	step Step                // the next one, if there is one
+	step Step                // the next step, if there is one
 	more bool
 }
 
@@ -38,7 +37,7 @@ func newCourse(next func() (Step, bool)) *course {
 	return c
 }
 
-// stepsOf gives the steps of a schedule one by one.
+// stepsOf returns the steps of a schedule one by one.
 func stepsOf(s []Step) func() (Step, bool) {
 	return func() (st Step, ok bool) {
 		if len(s) == 0 {
@@ -61,11 +60,11 @@ func (c *course) advance(now int64, _ float64) (bits float64) {
 		c.at = to
 		c.take()
 	}
-	c.take() // what begins at this very moment
+	c.take() // a step at this time
 	return bits
 }
 
-// take makes the steps that have come the rate.
+// take sets the rate from the steps until now.
 func (c *course) take() {
 	for c.more && int64(c.step.At) <= c.at {
 		c.now = c.step.Rate

@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A flow offers between its start and its stop, and nothing else:
+// A flow offers load only between its start and its stop:
 //
 //	client ── router ── server      10 Mbit/s from 1 to 3 s
 //
@@ -37,13 +37,12 @@ func TestStartAndStop(t *testing.T) {
 	}
 }
 
-// On-off flows deliver what they drew, over TCP and UDP, and draw it again with
-// the same seed:
+// On-off flows deliver what they offer, over TCP and UDP, and offer the same again with the same seed:
 //
 //	client ── router ── server      20 Mbit/s while on
 //
-// Offered bits are equal for equal ends of the run: within 2 % of 20 Mbit/s, as two
-// runs end some ms apart. Delivered is what was offered within 2 % and 60 kbit.
+// The offered bits of two runs are equal within 2 % of 20 Mbit/s, as the runs end some ms apart.
+// Delivered is what was offered within 2 % and 60 kbit.
 func TestOnOffFlows(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
@@ -84,12 +83,12 @@ func TestOnOffFlows(t *testing.T) {
 	})
 }
 
-// Poisson datagrams come one by one, at their own moments:
+// Poisson datagrams are sent one by one, at their own times:
 //
 //	client ── router ── server      10 Mbit/s, 826 datagrams a second
 //
-// Their number is within 4 sigma of 3 s, none is lost, and the jitter of a path
-// that has none is below 0.2 ms (a program's wake-up is in the sending time).
+// Their number is within 4 sigma of 3 s, none is lost, and the jitter of a path without any is below
+// 0.2 ms (the send times include the program's wake-up).
 func TestPoissonFlow(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
@@ -105,14 +104,14 @@ func TestPoissonFlow(t *testing.T) {
 	})
 }
 
-// Messages come at their own moments over one connection, and wait for one that cannot
-// carry them:
+// Messages are sent at their own times over one connection, and are queued if the connection is too
+// slow:
 //
 //	client ── router ── server      router to server is limited to 10 Mbit/s
 //
-// 4 Mbit/s in messages of 8 to 16 KB, 41 a second, are delivered as they are offered: bursts,
-// whose bytes in 100 ms differ by more than half of their mean, and 4 Mbit/s within 4 sigma
-// (1.85 % each) in the end. Of 20 Mbit/s nothing is given up: what is not delivered still waits.
+// 4 Mbit/s in messages of 8 to 16 KB, 41 a second, are delivered as they are offered: in bursts, whose
+// bytes in 100 ms differ by more than half of their mean, and at 4 Mbit/s within 4 sigma (1.85 % each)
+// overall. Of 20 Mbit/s nothing is discarded: what is not delivered is still queued.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 10 * unit.Mbit, In: true})
@@ -145,13 +144,13 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// Jitter is what a queue that fills and empties makes of it:
+// Jitter shows a queue that fills and empties:
 //
 //	client ── router ── server      router to server is limited to 20 Mbit/s
 //
-// A steady 1 Mbit/s beside another flow that is on at 100 Mbit/s for 20 ms in every
-// 100: the queue of 30 ms comes and goes, and the steady flow's jitter is
-// milliseconds. Without the other it is below 0.2 ms.
+// A constant 1 Mbit/s besides another flow that is on at 100 Mbit/s for 20 ms in every 100: the queue
+// of 30 ms fills and empties, and the jitter of the constant flow is milliseconds. Without the other
+// flow it is below 0.2 ms.
 func TestJitterOfAQueue(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 20 * unit.Mbit, In: true, Queue: link.Amount{Time: 30 * time.Millisecond}})
 	labtest.Try(t, func(t *labtest.Check) {

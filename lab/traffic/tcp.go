@@ -9,25 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of TCP_NOTSENT_LOWAT, ours. Unsent bytes in the socket are data that a
-// schedule cannot take back; 4 ms of the highest rate keep TCP busy from tick to
-// tick even when one comes late. Unlimited flows move between the bounds.
+// Limits of TCP_NOTSENT_LOWAT, chosen by this project. A schedule cannot take back unsent bytes in the
+// socket; 4 ms of the highest rate keep TCP busy from tick to tick even when one is late. Unlimited
+// flows move between the limits.
 const (
 	unsentTime = 4 * time.Millisecond
 	minUnsent  = 16 << 10
 	maxUnsent  = 4 << 20
 )
 
-// chunk is written and read at once at most. What is sent is always zeros.
+// chunk is the maximum that is written and read at once. All data are zeros.
 const chunk = 1 << 20
 
 var zeros = make([]byte, chunk)
 
-// tcpSender hands its socket whole segments.
+// tcpSender writes whole segments to its socket.
 type tcpSender struct {
 	f      *flow
-	part   int // bytes of the last segment that the socket took already
-	unsent int // TCP_NOTSENT_LOWAT now
+	part   int // bytes of the last segment that the socket has accepted
+	unsent int // current TCP_NOTSENT_LOWAT
 }
 
 func newTCPSender(f *flow) (*tcpSender, error) {
@@ -49,7 +49,7 @@ func (t *tcpSender) work(now int64) (due int64, err error) {
 	if p.update(now) == Unlimited {
 		return now + int64(tick), t.fill()
 	}
-	// 1e-6 of a frame makes up for rounding.
+	// 1e-6 of a frame compensates for rounding.
 	const rounding = 1e-6
 	part := func() float64 { return float64(t.part) / float64(f.payload) }
 	if segments := int(p.owed/p.frameBits + part() + rounding); segments > 0 {
@@ -62,9 +62,8 @@ func (t *tcpSender) work(now int64) (due int64, err error) {
 	return p.due(now, (1-part()-rounding)*p.frameBits), nil
 }
 
-// fill writes until the socket takes no more. How much it holds unsent follows
-// what it can send in a tick: twice as much when it ran dry, less when half was
-// left over.
+// fill writes until the socket accepts no more. The limit of unsent data follows what the socket can
+// send in a tick: it is doubled when the socket ran empty, and reduced when half was left.
 func (t *tcpSender) fill() error {
 	left, err := ioctlInt(t.f.send, unix.SIOCOUTQNSD)
 	if err != nil {
@@ -84,7 +83,7 @@ func (t *tcpSender) fill() error {
 	return err
 }
 
-// write writes up to want bytes and says how many the socket took.
+// write writes up to want bytes and returns how many the socket accepted.
 func (t *tcpSender) write(want int) (done int, err error) {
 	for done < want {
 		n, err := unix.Write(t.f.send, zeros[:min(want-done, len(zeros))])
@@ -134,5 +133,5 @@ func (t *tcpReceiver) work() error {
 	}
 }
 
-// sink is where nothing is written.
+// sink is a buffer that is not written to.
 var sink = make([]byte, chunk)

@@ -36,20 +36,18 @@ func run(t testing.TB, l *lab.Lab, length time.Duration, flows ...traffic.Flow) 
 	return r
 }
 
-// cpuTime is what this process has used, the sending and receiving of packets
-// included.
+// cpuTime returns the CPU time of this process, including the kernel's for its packets.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// What is offered over an unlimited path arrives, within 0.3 % over 3 s and one
-// frame:
+// The load that is offered over an unlimited path is delivered, within 0.3 % over 3 s and one frame:
 //
 //	client ── router ── server
 //
-// both ends on well under one core (the bound is 0.6; 0.2 to 0.3 is usual).
+// Both ends take well under one core (the limit is 0.6; 0.2 to 0.3 is usual).
 func TestOfferedIsDelivered(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
 	for _, total := range []unit.Rate{800 * unit.Kbit, 100 * unit.Mbit, 1000 * unit.Mbit} {
@@ -111,13 +109,13 @@ func TestManyFlows(t *testing.T) {
 	})
 }
 
-// A schedule is followed in time, also down to nothing, and an unlimited part
-// takes what the path has:
+// A flow follows its schedule in time, also down to 0, and an unlimited part uses the bandwidth of the
+// path:
 //
 //	client ── router ── server      router to server is limited to 50 Mbit/s
 //
-// Interval by interval, within 6 % of 50 Mbit/s: the interval after the overload
-// has what the bottleneck's queue (20 ms) and the socket (4 ms of 200 Mbit/s) held.
+// Interval by interval, within 6 % of 50 Mbit/s: the interval after the overload also has the contents
+// of the bottleneck's queue (20 ms) and the socket (4 ms of 200 Mbit/s).
 func TestSchedule(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	for _, proto := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
@@ -143,13 +141,13 @@ func testSchedule(t testing.TB, l *lab.Lab, proto traffic.Protocol) {
 	if proto == traffic.UDP && r.Flow("f").Total.LostDatagrams == 0 {
 		t.Error("200 Mbit/s through 50 lost no datagram")
 	}
-	// What was held back is not offered again: at most 100 ms of 200 Mbit/s.
+	// Discarded data is not offered again: at most 100 ms of 200 Mbit/s.
 	if sent := r.Flow("f").Total.SentBytes * 8; proto == traffic.TCP && sent > 180e6 {
 		t.Errorf("TCP took %d bits in all", sent)
 	}
 }
 
-// Every option reaches the packets and sockets:
+// Every option takes effect on the packets and sockets:
 //
 //	client ── router ── server      a download: server port 80 sends
 func TestFlowOptions(t *testing.T) {
@@ -207,7 +205,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// A probe sees the path's RTT, both ways, and each way is half of it:
+// A probe measures the path's RTT and both directions, each of which is half of it:
 //
 //	client ──10 ms── router ── server
 //
@@ -236,14 +234,13 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// Receive timestamps are taken after a queue in the host's own ingress, so that a
-// probe sees what a group "in" does to it:
+// Receive timestamps are taken after a queue in the host's own ingress, so that a probe measures the
+// effect of a group "in":
 //
 //	client ── router ── [ingress ─ IFB 20 Mbit/s, 40 ms of queue] server
 //
-// 40 Mbit/s of UDP keep the queue full. Most probes are lost in it; those that
-// come through waited for it: a median within 30 to 45 ms on the way there, and
-// none of it on the way back.
+// 40 Mbit/s of UDP keep the queue full. Most probes are lost in it; the median of the others is 30 to
+// 45 ms on the way there, and not increased on the way back.
 func TestProbeSeesIngressQueue(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{})

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// transferrer runs a flow's Transfer, time after time.
+// transferrer runs the transfers of a flow's Transfer.
 type transferrer struct {
 	a              *apps
 	f              *flow
@@ -16,7 +16,7 @@ type transferrer struct {
 	listens        netip.AddrPort
 	parts          []int64
 	begun          int      // transfers so far
-	now            *sending // under way; nil between two
+	now            *sending // in progress; nil between two
 	done           TransferResult
 	took           histogram
 	over           bool
@@ -26,13 +26,12 @@ type transferrer struct {
 type sending struct {
 	t       *transferrer
 	at      int64                  // ns since the start
-	left    int64                  // bytes that the receiver has not read
+	left    int64                  // bytes that the receiver has not yet read
 	streams map[netip.AddrPort]int // by the client's address
 	conns   []*conn
 }
 
-// receiveAtOnce is SO_RCVLOWAT: a receiver is woken for so much, or the end, and
-// not for every packet.
+// receiveAtOnce is SO_RCVLOWAT: a receiver is woken for this amount, or the end, not for every packet.
 const receiveAtOnce = 128 << 10
 
 func newTransferrer(a *apps, f *flow, from, to end) *transferrer {
@@ -60,7 +59,7 @@ func (t *transferrer) begin() {
 	}
 }
 
-// send begins a transfer.
+// send starts a transfer.
 func (t *transferrer) send(int64) {
 	if t.over {
 		return
@@ -71,7 +70,7 @@ func (t *transferrer) send(int64) {
 	for i := range t.parts {
 		local, err := t.a.dial(t.f, t.client, t.listens, func(c *conn, err error) {
 			switch {
-			case t.now != s: // broken off in the meantime
+			case t.now != s: // aborted in the meantime
 				if c != nil {
 					c.abort()
 				}
@@ -89,14 +88,14 @@ func (t *transferrer) send(int64) {
 	}
 }
 
-// accept finds an accepted socket's stream.
+// accept finds the stream of an accepted socket.
 func (t *transferrer) accept(fd int, peer netip.AddrPort) error {
 	s := t.now
 	i, known := 0, false
 	if s != nil {
 		i, known = s.streams[peer]
 	}
-	if !known { // of a transfer that was broken off
+	if !known { // of an aborted transfer
 		unix.Close(fd)
 		return nil
 	}
@@ -108,7 +107,7 @@ func (t *transferrer) accept(fd int, peer netip.AddrPort) error {
 	return nil
 }
 
-// begin gives one end of stream i its part.
+// begin starts one end of stream i with its part.
 func (s *sending) begin(c *conn, i int, sender bool) {
 	s.conns = append(s.conns, c)
 	left := s.t.parts[i]
@@ -119,7 +118,7 @@ func (s *sending) begin(c *conn, i int, sender bool) {
 		return
 	}
 	c.ready = func(uint32) { s.read(c, &left) }
-	// Not known for multipath by every kernel; then it is woken more often.
+	// Some kernels do not support this for multipath; the receiver is then woken more often.
 	_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, int(min(left, receiveAtOnce)))
 	if err := c.want(unix.EPOLLIN); err != nil {
 		s.t.failed(err)
@@ -155,7 +154,7 @@ func (s *sending) read(c *conn, left *int64) {
 	case err != nil:
 		s.t.failed(err)
 	case eof && *left > 0:
-		s.t.failed(errors.New("the connection ended too early"))
+		s.t.failed(errors.New("the connection was closed too early"))
 	case eof:
 		_ = c.want(0)
 	}
@@ -173,7 +172,7 @@ func (t *transferrer) completed() {
 	t.finish()
 }
 
-// failed breaks a transfer off; the next follows after a pause.
+// failed aborts a transfer; the next one follows after a pause.
 func (t *transferrer) failed(err error) {
 	t.done.Failed++
 	t.end((*conn).abort)
@@ -185,7 +184,7 @@ func (t *transferrer) failed(err error) {
 	t.finish()
 }
 
-// stop is the flow's.
+// stop is called at the flow's stop.
 func (t *transferrer) stop() {
 	if t.now != nil {
 		t.done.Failed++
@@ -194,7 +193,7 @@ func (t *transferrer) stop() {
 	t.finish()
 }
 
-// end closes the transfer's connections, one way or the other.
+// end closes the transfer's connections.
 func (t *transferrer) end(how func(*conn)) {
 	for _, c := range t.now.conns {
 		how(c)
@@ -217,7 +216,7 @@ func (t *transferrer) interval(iv *Interval) {
 	iv.Transfer = p
 }
 
-// arrived is how much there is of the transfer under way.
+// arrived returns how much of the transfer in progress has arrived.
 func (t *transferrer) arrived() uint64 {
 	if t.now == nil {
 		return 0

@@ -13,22 +13,21 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Constants of UDP flows, ours but for maxSegments.
+// Constants of UDP flows, chosen by this project except for maxSegments.
 const (
-	// segmentFrom is the rate from which datagrams are handed over by the dozen
-	// (UDP_SEGMENT): below it single ones cost little, and are what a path would
-	// see from most applications.
+	// segmentFrom is the rate from which datagrams are sent in batches (UDP_SEGMENT). Below it single
+	// datagrams cost little, and are what most applications send.
 	segmentFrom = 200 * unit.Mbit
 	// maxSegments is UDP_MAX_SEGMENTS of kernels before 6.9 (linux/udp.h).
 	maxSegments = 64
-	// udpBuffer holds 30 ms of 1 Gbit/s: the receiver looks once per tick.
+	// udpBuffer holds 30 ms of 1 Gbit/s: the receiver reads once per tick.
 	udpBuffer = 8 << 20
 	// udpBudget is how long an unlimited flow may send within one tick.
 	udpBudget = 500 * time.Microsecond
 )
 
-// udpSender numbers its datagrams from 0, in their first 8 bytes, big endian; the
-// next 8 are when they were sent (CLOCK_MONOTONIC).
+// udpSender numbers its datagrams from 0, in their first 8 bytes, big endian; the next 8 are the send
+// time (CLOCK_MONOTONIC).
 type udpSender struct {
 	f     *flow
 	batch int // datagrams per call
@@ -37,7 +36,7 @@ type udpSender struct {
 
 func newUDPSender(f *flow) (*udpSender, error) {
 	u := &udpSender{f: f, batch: 1}
-	// The kernel cuts datagrams that fit into a packet, or refuses them.
+	// The kernel segments a batch only if each datagram fits into a packet; otherwise it rejects it.
 	whole := f.frame <= mtu+etherHeader
 	if whole && (f.highest() >= segmentFrom || f.unlimited()) {
 		u.batch = min(maxSegments, maxPayload/f.payload)
@@ -75,8 +74,7 @@ func (u *udpSender) work(now int64) (due int64, err error) {
 	return p.due(now, (1-rounding)*p.frameBits), nil
 }
 
-// send sends n datagrams in one call, and says how many the socket took: all or
-// none.
+// send sends n datagrams in one call, and returns how many the socket accepted: all or none.
 func (u *udpSender) send(n int) (int, error) {
 	f := u.f
 	now := uint64(mono())
@@ -103,15 +101,14 @@ func (u *udpSender) send(n int) (int, error) {
 	}
 }
 
-// udpReceiver reads only the numbers of its datagrams and when they were sent,
-// dozens in a call, with the kernel's word on when they arrived.
+// udpReceiver reads only the numbers and send times of its datagrams, dozens in a call, with the
+// kernel's receive timestamps.
 type udpReceiver struct {
 	f *flow
 	b *udpBatch
 }
 
-// udpBatch is room for what a call reads. One goroutine reads, so that all flows
-// share one.
+// udpBatch is the buffer for one call. One goroutine reads, so that all flows share one.
 type udpBatch struct {
 	msgs  [udpReadBatch]mmsghdr
 	iovs  [udpReadBatch]unix.Iovec
@@ -128,7 +125,7 @@ type mmsghdr struct {
 
 const (
 	udpReadBatch = 64
-	// udpControl holds a timestamp and a byte of TOS as control messages (cmsg(3)).
+	// udpControl is the size of a timestamp and a byte of TOS as control messages (cmsg(3)).
 	udpControl = 64
 )
 
@@ -160,9 +157,9 @@ func (u *udpReceiver) work() error {
 	b := u.b
 	for {
 		for i := range b.msgs {
-			b.msgs[i].hdr.SetControllen(udpControl) // the kernel wrote what it used
+			b.msgs[i].hdr.SetControllen(udpControl) // the kernel overwrote it
 		}
-		// MSG_TRUNC makes len the datagram's real length.
+		// With MSG_TRUNC len is the datagram's real length.
 		n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(u.f.recv), uintptr(unsafe.Pointer(&b.msgs[0])),
 			udpReadBatch, unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
 		runtime.KeepAlive(u)
@@ -196,9 +193,8 @@ func (u *udpReceiver) work() error {
 	}
 }
 
-// control reads a datagram's control messages: when it arrived (CLOCK_REALTIME in
-// ns, 0 if that is not there) and whether it has CE. It is called for each
-// datagram, so it makes no garbage.
+// control reads a datagram's control messages: the receive time (CLOCK_REALTIME in ns, 0 if it is
+// missing) and whether it has CE. It is called for each datagram, so it does not allocate.
 func control(oob []byte) (at int64, ce bool) {
 	for len(oob) >= unix.SizeofCmsghdr {
 		size := int(binary.NativeEndian.Uint64(oob))
@@ -211,7 +207,7 @@ func control(oob []byte) (at int64, ce bool) {
 		case level == unix.SOL_SOCKET && kind == unix.SCM_TIMESTAMPNS && len(data) >= 16:
 			at = int64(binary.NativeEndian.Uint64(data))*1e9 + int64(binary.NativeEndian.Uint64(data[8:]))
 		case level == unix.IPPROTO_IP && kind == unix.IP_TOS, level == unix.IPPROTO_IPV6 && kind == unix.IPV6_TCLASS:
-			ce = len(data) > 0 && data[0]&3 == 3 // an int of little-endian machines, or a byte
+			ce = len(data) > 0 && data[0]&3 == 3 // an int on little-endian machines, or a byte
 		}
 		oob = oob[min(unix.CmsgSpace(size-unix.SizeofCmsghdr), len(oob)):]
 	}

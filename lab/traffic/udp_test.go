@@ -15,8 +15,8 @@ type loopback struct{}
 func (loopback) Do(fn func() error) error           { return fn() }
 func (loopback) Addr(ipv6 bool) (netip.Addr, error) { return netip.MustParseAddr("127.0.0.1"), nil }
 
-// Fast flows hand over dozens of datagrams in a call, but only of those that are one
-// packet each: the kernel takes no others together.
+// Fast flows send dozens of datagrams in a call, but only if each is one packet: the kernel accepts no
+// others in a batch.
 func TestUDPBatch(t *testing.T) {
 	for _, c := range []struct {
 		rate    unit.Rate

@@ -11,12 +11,12 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// The figures of doc.go. Each runs for some seconds, whatever b.N:
+// The benchmarks of the figures in doc.go. Each runs for some seconds, whatever b.N is:
 //
 //	go test ./lab/wire -run '^$' -bench . -benchtime 1x
 
-// BenchmarkTCP is one flow through a link of a rate. Figures are of the time after
-// the first 4 s.
+// BenchmarkTCP measures one flow through a link at a rate. Results are of the time after the first 4
+// s.
 func BenchmarkTCP(b *testing.B) {
 	for _, c := range []struct {
 		rate unit.Rate
@@ -53,7 +53,7 @@ func BenchmarkTCP(b *testing.B) {
 	}
 }
 
-// report is what the emulator took between two looks.
+// report reports the resources that the emulator used between two times.
 func report(b *testing.B, before, after [2]wire.Stats) {
 	var cpu, user, writing, writes, frames float64
 	carried := float64(after[0].Bytes-before[0].Bytes) * 8 / (after[0].Duration - before[0].Duration).Seconds()
@@ -78,7 +78,7 @@ func report(b *testing.B, before, after [2]wire.Stats) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkPing is an idle link, or one that carries 200 Mbit/s of UDP besides.
+// BenchmarkPing measures an idle link, or one that also carries 200 Mbit/s of UDP.
 func BenchmarkPing(b *testing.B) {
 	for _, load := range []unit.Rate{0, 200 * unit.Mbit} {
 		for _, rtt := range []time.Duration{1, 10, 50, 100, 200, 600} {

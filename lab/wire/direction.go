@@ -14,48 +14,45 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Constants of a direction's thread, ours.
+// Constants of a direction's thread, chosen by this project.
 const (
-	// wakeBurst is how many wake-ups a direction may have saved up: a ping now and
-	// then is never held back.
+	// wakeBurst is how many wake-ups a direction may accumulate, so that occasional pings are not
+	// delayed.
 	wakeBurst = 16
-	// fastRate is from when on a direction is fast: at 500 Mbit/s a wake-up each
-	// Together, with its write and the receiver's work on it, is about half of what
-	// the emulator costs.
+	// fastRate is the rate above which a direction is fast: at 500 Mbit/s a wake-up every Together,
+	// with its write and the receiver's processing, is about half of the emulator's cost.
 	fastRate = 500 * unit.Mbit
-	// spin is how early an exact direction wakes up: most timers of a virtual machine
-	// were less late.
+	// spin is how early an exact direction wakes up: most timers of a virtual machine were less late.
 	spin = 50 * time.Microsecond
-	// acceptFrames are taken in before due ones are looked at again: 64 KB each, they
-	// take less than 0.1 ms.
+	// acceptFrames is how many frames are read before due segments are checked again: at 64 KB each,
+	// they take less than 0.1 ms.
 	acceptFrames = 8
 )
 
-// The Go scheduler wants a thread of everybody after 10 ms (forcePreemptNS in
-// runtime/proc.go), to stop the world with. It gives it back after 0.1 ms, or after 5
-// beside a sender that has the other processor: in the middle of a train that was a third
-// of the measurements of available bandwidth. So a direction lets go when it carries
-// nothing and nothing came for idleSome, and else once in longestHold: so long whoever
-// stops the world may have to wait.
+// The Go scheduler preempts every thread after 10 ms (forcePreemptNS in runtime/proc.go), to stop the
+// world. It resumes the thread after 0.1 ms, or after 5 if a sender uses the other processor: in the
+// middle of a probe train that affected a third of the measurements of available bandwidth. So a
+// direction yields when it carries nothing and nothing arrived for idleSome, and otherwise once in
+// longestHold: stopping the world may have to wait for so long.
 const (
 	shortestHold = 10 * time.Millisecond
 	longestHold  = time.Second
 	idleSome     = 2 * time.Millisecond
 )
 
-// How often a direction looks at the clock, ours. A standstill is noticed by it if
-// it is longer than that and LateBound together.
+// How often a direction reads the clock, chosen by this project. It notices a stall that is longer
+// than that and LateBound together.
 const (
 	beatBusy  = 2 * time.Millisecond
 	beatCross = 10 * time.Millisecond
 	beatIdle  = 100 * time.Millisecond
-	// idleAfter is how long nothing must have come.
+	// idleAfter is how long nothing must have arrived.
 	idleAfter = 100 * time.Millisecond
 )
 
-// direction carries frames one way. Only its thread touches what comes after bell.
+// direction carries frames in one direction. Only its thread uses the fields after bell.
 type direction struct {
-	mu        sync.Mutex // of published; the thread never waits for it
+	mu        sync.Mutex // guards published; the thread never waits for it
 	published Stats
 	closing   atomic.Bool
 	change    atomic.Pointer[link.Spec]
@@ -66,27 +63,27 @@ type direction struct {
 	cross   bool
 	link    *link.Link
 	ring    *ring
-	scratch []byte // what finds the ring full is read here
-	space   []byte // for a cut's headers
+	scratch []byte // buffer for frames that find the ring full
+	space   []byte // buffer for headers of segments
 	run     run
 	newest  newest
 	trace   *tracer       // nil without
-	parts   []link.Result // of run, with trace
+	parts   []link.Result // segments of run, with a trace
 
 	start    int64
-	came     int64 // when the last frame did
-	pace     int64 // no wake-up before
+	came     int64 // time of the last frame
+	pace     int64 // no wake-up earlier
 	other    *direction
-	fast     atomic.Bool // more than fastRate left since before; an exact one never is
-	before   int64       // when the last sleep began
-	left     uint64      // bytes that had left then
+	fast     atomic.Bool // more than fastRate has left since before; never for an exact direction
+	before   int64       // start of the last sleep
+	left     uint64      // bytes that had left at that time
 	held     int64       // when the scheduler last had the thread
-	planned  int64       // when it wants to look at the clock again
-	measured int64       // when the processor time was
+	planned  int64       // planned time of the next clock reading
+	measured int64       // when the processor time was read
 	stats    Stats
 }
 
-// run is consecutive segments of one frame that leave together.
+// run is consecutive segments of one frame that are written together.
 type run struct {
 	slot, from, to int
 	mark           bool
@@ -94,14 +91,13 @@ type run struct {
 	bytes          int
 }
 
-// newest is the frame that came last, while it is offered: how many of its
-// segments the queue has dropped at its end.
+// newest is the last frame while it is offered: how many of its last segments the queue has dropped.
 type newest struct{ slot, from, to int }
 
 func newDirection(in, out int, o Options) (*direction, error) {
 	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("make eventfd: %w", err)
+		return nil, fmt.Errorf("cannot create an eventfd: %w", err)
 	}
 	ring, err := newRing(ringSize(&o.Link))
 	if err != nil {
@@ -127,11 +123,11 @@ func newDirection(in, out int, o Options) (*direction, error) {
 	return d, nil
 }
 
-// wake lets the thread look at closing and change.
+// wake makes the thread check closing and change.
 func (d *direction) wake() { unix.Write(d.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// carry is the whole idea: take what the link releases, take in what has come,
-// sleep until either happens.
+// carry is the main loop: take what the link releases, offer what has arrived, and sleep until either
+// happens.
 func (d *direction) carry() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -164,7 +160,7 @@ func (d *direction) carry() {
 	d.publish(nanotime(), true)
 }
 
-// letGo lets the Go scheduler have the thread for a moment, and changes what is to be.
+// letGo yields to the Go scheduler, and applies a pending Change.
 func (d *direction) letGo() {
 	realtime.EnablePreemption()
 	if s := d.change.Swap(nil); s != nil {
@@ -176,8 +172,8 @@ func (d *direction) letGo() {
 	d.held = nanotime()
 }
 
-// accept reads the frames that have come, a few at most, offers them to the link
-// and says how many.
+// accept reads the frames that have arrived, up to a limit, offers them to the link and returns how
+// many.
 func (d *direction) accept() int {
 	for n := range acceptFrames {
 		b := d.ring.space()
@@ -205,8 +201,7 @@ func (d *direction) accept() int {
 // leastFrame is an Ethernet header.
 const leastFrame = 14
 
-// offer lets a frame's segments arrive, all at once: that is how its sender gave
-// them.
+// offer offers a frame's segments, all at the same time, as its sender sent them.
 func (d *direction) offer(b []byte, now int64) {
 	f := parse(b)
 	slot := d.ring.push(len(b), f)
@@ -216,7 +211,7 @@ func (d *direction) offer(b []byte, now int64) {
 	}
 }
 
-// shorten gives back the memory of what the queue has dropped of the newest frame.
+// shorten frees the memory of the segments of the newest frame that the queue has dropped.
 func (d *direction) shorten() {
 	s := &d.ring.slots[d.newest.slot]
 	if s.left > 0 && d.newest.to == int(s.segments) && d.newest.from > 0 {
@@ -225,8 +220,7 @@ func (d *direction) shorten() {
 	d.newest.slot = -1
 }
 
-// collect takes what the link has ready. The last run stays open: what follows may
-// belong to it.
+// collect takes the link's results. The last run stays open, because later segments may belong to it.
 func (d *direction) collect(now int64) {
 	for {
 		r, ok := d.link.Take(now)
@@ -248,7 +242,7 @@ func (d *direction) collect(now int64) {
 	}
 }
 
-// drop forgets a segment that went no further.
+// drop records a dropped segment.
 func (d *direction) drop(ref uint32) {
 	slot, i := dereference(ref)
 	if n := &d.newest; n.slot == slot {
@@ -260,7 +254,7 @@ func (d *direction) drop(ref uint32) {
 	d.ring.done(slot)
 }
 
-// join adds a segment to the run, or begins another.
+// join adds a segment to the run, or begins a new one.
 func (d *direction) join(r *link.Result) {
 	slot, i := dereference(r.Ref)
 	if c := &d.run; c.from == c.to || d.exact || slot != c.slot || i != c.to || r.Marked != c.mark || r.Released-c.released > d.together() {
@@ -274,7 +268,7 @@ func (d *direction) join(r *link.Result) {
 	}
 }
 
-// keeps tells whether the run waits for the rest of its frame.
+// keeps reports whether the run waits for the rest of its frame.
 func (d *direction) keeps(now int64) bool {
 	c := &d.run
 	return c.from < c.to && d.fast.Load() && now < c.released+d.together() && c.to < int(d.ring.slots[c.slot].segments)
@@ -312,17 +306,17 @@ func (d *direction) release() {
 	c.from = c.to
 }
 
-// log puts a result into the release log, if there is one.
+// log adds a result to the release log, if there is one.
 func (d *direction) log(r *link.Result, written int64) {
 	if d.trace != nil && !d.trace.add(r, written) {
 		d.stats.Untraced++
 	}
 }
 
-// sleep waits for a frame, for what the link releases next, or for a beat of the
-// heart; but, unless the direction is exact, no sooner after it had something to do than
-// its pace allows. A wake-up for nothing is not counted: a direction that was once busy
-// would wake up at its pace ever after, and add half of that to every delay.
+// sleep waits for a frame, for the link's next release, or for the next clock reading. Unless the
+// direction is exact, it sleeps at least until its pace allows a wake-up, if it had something to do
+// before. A wake-up without work is not counted: otherwise a direction that was busy once would wake
+// up at its pace ever after, and add half of that to every delay.
 func (d *direction) sleep(busy bool) {
 	now := nanotime()
 	if !d.exact && (busy || d.run.from < d.run.to) {
@@ -358,7 +352,7 @@ func (d *direction) sleep(busy bool) {
 	}
 }
 
-// together is how long a segment may wait for others.
+// together returns how long a segment may wait for others.
 func (d *direction) together() int64 {
 	if d.fast.Load() {
 		return int64(TogetherFast)
@@ -366,9 +360,9 @@ func (d *direction) together() int64 {
 	return int64(Together)
 }
 
-// paced is when a direction may wake up: when its run is due, if it keeps one; else
-// when its pace allows. What answers a fast direction is as slow as that one: each
-// of its acknowledgements would be a wake-up else.
+// paced returns when a direction may wake up: when its run is due, if it has one, otherwise when its
+// pace allows. The opposite of a fast direction has the same pace: otherwise each of its
+// acknowledgements would be a wake-up.
 func (d *direction) paced(now int64) int64 {
 	if d.run.from < d.run.to {
 		return d.run.released + d.together()
@@ -378,7 +372,7 @@ func (d *direction) paced(now int64) int64 {
 	return d.pace
 }
 
-// beat is how long the direction may sleep.
+// beat returns how long the direction may sleep.
 func (d *direction) beat(now int64) time.Duration {
 	switch {
 	case now-d.came < int64(idleAfter):
@@ -389,10 +383,10 @@ func (d *direction) beat(now int64) time.Duration {
 	return beatIdle
 }
 
-// publishEvery is how often the thread's processor time is asked for.
+// publishEvery is how often the thread's processor time is read.
 const publishEvery = 50 * time.Millisecond
 
-// publish lets others see the counts, unless they are just looking.
+// publish publishes the counts, unless a reader holds the lock.
 func (d *direction) publish(now int64, last bool) {
 	if last {
 		d.mu.Lock()

@@ -2,9 +2,9 @@ package wire
 
 import "testing"
 
-// TaggedSuper is a super-packet of TCP within a VLAN, with its vnet header, and its
-// segments as gopacket builds them, without the tag, which the receiving kernel
-// takes off, and with checksums that are still to be done.
+// TaggedSuper returns a super-packet of TCP within a VLAN, with its vnet header, and its segments as
+// gopacket builds them, without the tag, which the receiving kernel removes, and with checksums that
+// are still to be computed.
 func TaggedSuper(t testing.TB) (b []byte, segments [][]byte) {
 	s := super{tags: 1, options: true, seq: 1 << 31, id: 65_530, end: true, mss: 1000, payload: make([]byte, 9_500)}
 	for i := range s.payload {

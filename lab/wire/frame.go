@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFrame is the largest read: a super-packet of 64 KB with its Ethernet header,
-// two VLAN tags and the vnet header, rounded up.
+// maxFrame is the largest read: a super-packet of 64 KB with its Ethernet header, two VLAN tags and
+// the vnet header, rounded up.
 const maxFrame = 66_000
 
-// maxHeader holds the largest headers that a super-packet is cut behind: Ethernet
-// with two tags, IPv6 with some extensions, TCP with all options.
+// maxHeader holds the largest headers of a super-packet: Ethernet with two tags, IPv6 with some
+// extensions, TCP with all options.
 const maxHeader = vnetHeader + 256
 
 // struct virtio_net_hdr (linux/virtio_net.h), in the machine's byte order.
@@ -20,7 +20,7 @@ const (
 	// vnetHeader is its size; it precedes every frame.
 	vnetHeader = 10
 
-	needsSum = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM: the sum so far is the pseudo-header's
+	needsSum = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM: the checksum field has the sum of the pseudo-header
 	gsoTCP4  = 1
 	gsoTCP6  = 4
 	gsoUDP   = 5    // UDP_L4: datagrams of one size, the last may be shorter
@@ -36,24 +36,24 @@ const (
 	ipv6
 )
 
-// frame is what was found out about one frame; small, because a ring holds many.
-// Offsets are from the Ethernet header on.
+// frame is the parsed form of one frame; it is small, because a ring holds many. Offsets are from the
+// Ethernet header on.
 type frame struct {
 	size int32 // layer-2 bytes, as one frame
-	// segments is how many there will be on a wire; 1 for what is no super-packet.
+	// segments is the number of segments on a wire; 1 without a super-packet.
 	segments uint16
-	// step is the payload of each but the last.
+	// step is the payload of each segment but the last.
 	step uint16
-	// network and transport are where these headers begin, body is where the
-	// payload of a super-packet does.
+	// network and transport are the offsets of these headers, body is that of a super-packet's
+	// payload.
 	network, transport, body uint16
 	kind                     kind
 	gso                      uint8 // gsoTCP4, gsoTCP6, gsoUDP or 0
 	dscp, ecn                uint8
 }
 
-// parse looks at a frame with its vnet header before it. What it does not know is
-// one segment without a code point.
+// parse parses a frame that follows its vnet header. An unknown frame is one segment without a code
+// point.
 func parse(b []byte) frame {
 	e := b[vnetHeader:]
 	f := frame{size: int32(len(e)), segments: 1}
@@ -75,7 +75,7 @@ func parse(b []byte) frame {
 	if gso == 0 || step == 0 || b[vnetFlags]&needsSum == 0 {
 		return f
 	}
-	// The kernel gives the transport header's place in csum_start; hdr_len is a hint.
+	// The kernel passes the offset of the transport header in csum_start; hdr_len is a hint.
 	at := int(binary.NativeEndian.Uint16(b[vnetSumStart:]))
 	if at < least {
 		return f
@@ -129,7 +129,7 @@ func networkLayer(e []byte) (at int, k kind) {
 	return 0, other
 }
 
-// segment is the layer-2 size of segment i.
+// segment returns the layer-2 size of segment i.
 func (f *frame) segment(i int) int {
 	if f.segments == 1 {
 		return int(f.size)
@@ -137,7 +137,7 @@ func (f *frame) segment(i int) int {
 	return int(f.body) + f.upTo(i+1) - f.upTo(i)
 }
 
-// upTo is where the payload of segment i begins, or where that of the last ends.
+// upTo returns the offset of the payload of segment i, or the end of the last.
 func (f *frame) upTo(i int) int {
 	if i == int(f.segments) {
 		return int(f.size)
@@ -145,11 +145,10 @@ func (f *frame) upTo(i int) int {
 	return int(f.body) + i*int(f.step)
 }
 
-// cut gives the segments from one up to another, with CE if mark, as one frame or
-// super-packet in two parts: head is made in space, which has maxHeader bytes, or
-// empty; body is a part of b, the frame with its vnet header. A frame that is
-// given whole is marked where it is. The rules are those of the kernel's own
-// segmentation (tcp_gso_segment, __udp_gso_segment, inet_gso_segment).
+// cut returns the segments [from, to), with CE if mark, as one frame or super-packet in two parts:
+// head is built in space, which has maxHeader bytes, or empty; body is a part of b, the frame with its
+// vnet header. A whole frame is marked in place. The rules are those of the kernel's own segmentation
+// (tcp_gso_segment, __udp_gso_segment, inet_gso_segment).
 func (f *frame) cut(b []byte, from, to int, mark bool, space []byte) (head, body []byte) {
 	if from == 0 && to == int(f.segments) {
 		if mark {
@@ -161,7 +160,7 @@ func (f *frame) cut(b []byte, from, to int, mark bool, space []byte) (head, body
 	copy(head, b)
 	body = b[vnetHeader+f.upTo(from) : vnetHeader+f.upTo(to)]
 	e, transport := head[vnetHeader:], int(f.transport)
-	// The first sum is the pseudo-header's, in which the length is.
+	// The checksum field has the sum of the pseudo-header, which includes the length.
 	length := uint16(len(head) - vnetHeader - transport + len(body))
 	before := uint16(int(f.size) - transport)
 	sum := e[transport+int(binary.NativeEndian.Uint16(b[vnetSumOffset:])):]
@@ -172,9 +171,9 @@ func (f *frame) cut(b []byte, from, to int, mark bool, space []byte) (head, body
 	} else {
 		f.setTCP(head, from, to)
 	}
-	// The kernel says here how much of what it read was in one piece: of a short
-	// super-packet that came from another TAP that is all of it, and it then refuses
-	// a cut, which is shorter (tun_get_user).
+	// hdr_len is how much of what the kernel passed was contiguous. For a short super-packet from
+	// another TAP that is all of it, and the kernel then rejects a cut, which is shorter
+	// (tun_get_user).
 	binary.NativeEndian.PutUint16(head[vnetHeaderLen:], f.body)
 	if to-from == 1 {
 		head[vnetType] = 0
@@ -186,8 +185,8 @@ func (f *frame) cut(b []byte, from, to int, mark bool, space []byte) (head, body
 	return head, body
 }
 
-// setLength gives the network header the length of the whole and, to IPv4, the
-// identification of its first segment.
+// setLength sets the length in the network header and, for IPv4, the identification of the first
+// segment.
 func (f *frame) setLength(e []byte, from, size int) {
 	ip := e[f.network:]
 	if f.kind == ipv6 {
@@ -198,8 +197,8 @@ func (f *frame) setLength(e []byte, from, size int) {
 	setWord(ip, 4, binary.BigEndian.Uint16(ip[4:])+uint16(from))
 }
 
-// setTCP gives the sequence number, and takes away the flags that belong to the
-// first or to the last segment alone.
+// setTCP sets the sequence number, and clears the flags that belong only to the first or the last
+// segment.
 func (f *frame) setTCP(head []byte, from, to int) {
 	const fin, psh, cwr = 0x01, 0x08, 0x80
 	tcp := head[vnetHeader+int(f.transport):]
@@ -225,8 +224,7 @@ func (f *frame) mark(e []byte) {
 	}
 }
 
-// setWord changes a 16-bit word of an IPv4 header and its checksum with it (RFC
-// 1624, equation 3).
+// setWord changes a 16-bit word of an IPv4 header and updates its checksum (RFC 1624, equation 3).
 func setWord(ip []byte, at int, v uint16) {
 	old := binary.BigEndian.Uint16(ip[at:])
 	binary.BigEndian.PutUint16(ip[at:], v)

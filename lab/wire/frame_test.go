@@ -12,8 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// super is a packet as the sender's stack thinks of it, to be built by gopacket:
-// the oracle of cutting.
+// super is a packet as the sender's stack sees it, to be built by gopacket: the oracle of cut.
 type super struct {
 	tags      int
 	ipv6, udp bool
@@ -32,7 +31,7 @@ func (s super) String() string {
 	return fmt.Sprintf("%d tags, ipv6=%v udp=%v options=%v, %d bytes by %d", s.tags, s.ipv6, s.udp, s.options, len(s.payload), s.mss)
 }
 
-// pick is the part of s that a run of its segments is.
+// pick returns the part of s that has a run of its segments.
 func (s super) pick(from, to int) super {
 	p := s
 	p.id += uint16(from)
@@ -46,7 +45,7 @@ func (s super) pick(from, to int) super {
 // fataler is a test, of the standard library or of rapid.
 type fataler interface{ Fatal(a ...any) }
 
-// build gives the frame, with its transport's checksum whole, or just that of the
+// build returns the frame, with the complete checksum of its transport, or only that of the
 // pseudo-header.
 func (s super) build(t fataler, partial bool) []byte {
 	var stack []gopacket.SerializableLayer
@@ -139,7 +138,7 @@ func (e extension) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeO
 	return err
 }
 
-// plainSum is the sum in ones' complement of an even number of bytes.
+// plainSum returns the sum in ones' complement of an even number of bytes.
 func plainSum(b []byte) uint16 {
 	sum := 0
 	for i := 0; i+1 < len(b); i += 2 {
@@ -151,7 +150,7 @@ func plainSum(b []byte) uint16 {
 	return uint16(sum)
 }
 
-// vnet is s as a TAP hands it over.
+// vnet returns s as a TAP passes it.
 func (s super) vnet(t fataler) []byte {
 	b := s.build(t, true)
 	header := len(b) - len(s.payload)
@@ -203,11 +202,10 @@ func drawSuper(t *rapid.T) super {
 	return s
 }
 
-// Cutting a super-packet by any pattern of losses and marks gives what its
-// segments would have been, of those that were kept: each cut is, byte for byte,
-// the packet that gopacket builds for its segments, with the checksum still to be
-// done; and every segment alone is, once its sum is done, the frame that gopacket
-// builds with all sums.
+// Cutting a super-packet by any pattern of losses and marks gives the remaining segments. Each cut is,
+// byte for byte, the packet that gopacket builds for its segments, with the checksum still to be
+// computed. Every segment alone is, with its checksum, the frame that gopacket builds with all
+// checksums.
 func TestCutIsPick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { testCut(t, drawSuper(t)) })
 }
@@ -236,7 +234,7 @@ func testCut(t *rapid.T, s super) {
 		}
 		head, body := f.cut(b, from, to, mark, space)
 		got := append(bytes.Clone(head), body...)
-		if len(head) == 0 { // all of it: the length of the headers is as it came
+		if len(head) == 0 { // all of it: the length of the headers is unchanged
 			binary.NativeEndian.PutUint16(got[vnetHeaderLen:], f.body)
 		}
 		compare(t, fmt.Sprintf("segments %d to %d", from, to), got, want.vnet(t))
@@ -247,7 +245,7 @@ func testCut(t *rapid.T, s super) {
 		head, body := f.cut(b, i, i+1, false, space)
 		got := append(bytes.Clone(head), body...)
 		if f.segment(i) != len(got)-vnetHeader {
-			t.Fatalf("segment %d is %d bytes, and said to be %d", i, len(got)-vnetHeader, f.segment(i))
+			t.Fatalf("segment %d has %d bytes, and segment returns %d", i, len(got)-vnetHeader, f.segment(i))
 		}
 		compare(t, fmt.Sprintf("segment %d, finished", i), finish(got), s.pick(i, i+1).build(t, false))
 	}
@@ -276,7 +274,7 @@ func compare(t *rapid.T, what string, got, want []byte) {
 	}
 }
 
-// What is no super-packet is one segment, and passes as it is.
+// A frame that is not a super-packet is one segment, and passes unchanged.
 func TestOneSegment(t *testing.T) {
 	ether := func(typ uint16, rest int) []byte {
 		b := make([]byte, vnetHeader+14+rest)
@@ -307,12 +305,12 @@ func TestOneSegment(t *testing.T) {
 		before := bytes.Clone(c.b)
 		head, body := f.cut(c.b, 0, 1, f.kind == other, nil)
 		if len(head) > 0 || !bytes.Equal(body, before) {
-			t.Errorf("%s: it is changed", name)
+			t.Errorf("%s: the frame was changed", name)
 		}
 	}
 }
 
-// Whatever is read, it is parsed and cut within its memory.
+// Any bytes are parsed and cut within their memory.
 func FuzzParse(f *testing.F) {
 	f.Add(super{mss: 1000, payload: make([]byte, 5000), tags: 2}.vnet(f))
 	f.Add(super{mss: 500, payload: make([]byte, 1100), ipv6: true, udp: true}.vnet(f))
@@ -326,7 +324,7 @@ func FuzzParse(f *testing.F) {
 		for i := range int(p.segments) {
 			head, body := p.cut(b, i, i+1, true, make([]byte, maxHeader))
 			if n := len(head) + len(body) - vnetHeader; n != p.segment(i) {
-				t.Fatalf("segment %d is %d bytes, and said to be %d", i, n, p.segment(i))
+				t.Fatalf("segment %d has %d bytes, and segment returns %d", i, n, p.segment(i))
 			}
 			total += p.segment(i) - int(p.body)
 		}

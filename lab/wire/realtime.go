@@ -12,22 +12,22 @@ import (
 	"headgate.dev/headgate/internal/realtime"
 )
 
-// priority among SCHED_FIFO threads.
+// priority of the threads under SCHED_FIFO.
 const priority = 10
 
-// running is what threads of ours change for the whole program.
+// running counts the threads that have changed the settings of the whole program.
 var running struct {
 	sync.Mutex
 	threads, percent int
 	limit            int64
-	ps               int // before
+	ps               int // before the change
 }
 
-// begin gives the Go scheduler n more Ps, so that n threads of ours do not wait for the
-// program's other goroutines, and keeps the garbage collector off as long as there is
-// memory: it stops all threads together, and those that let go wait for those that are
-// held (realtime.Hold). Links were 10 to 100 ms late, once for each collection. To set
-// the number of Ps does the same, so it grows in large steps, and is set back at the end.
+// begin gives the Go scheduler n more Ps, so that n threads do not wait for the program's other
+// goroutines, and turns the garbage collector off as long as there is memory: it stops all threads
+// together, and those that yield wait for those that do not (realtime.Hold). Links were 10 to 100 ms
+// late, once for each collection. Setting the number of Ps has the same effect, so it grows in large
+// steps, and is restored at the end.
 func begin(n int) {
 	r := &running
 	r.Lock()
@@ -44,7 +44,7 @@ func begin(n int) {
 	}
 }
 
-// end undoes what begin did.
+// end undoes begin.
 func end(n int) {
 	r := &running
 	r.Lock()
@@ -56,13 +56,13 @@ func end(n int) {
 	}
 }
 
-// reserve has the heap's address space mapped before it is used, once: it grows as nothing
-// is collected, and while one thread maps more, all that touch new memory wait for it, and
-// that one for whoever holds the lock of the neighbouring area (vma_prepare in mm/vma.c).
-// Measured on Linux 6.18, in 7 of 10 runs of 114 s with 12 links: for 1 to 53 s no sender got
-// on, although a processor was free.
+// reserve maps the heap's address space before it is used, once. The heap grows as nothing is
+// collected, and while one thread maps more memory, all threads that touch new memory wait for it;
+// that thread waits for the holder of the lock of the neighbouring area (vma_prepare in mm/vma.c).
+// Measured on Linux 6.18, in 7 of 10 runs of 114 s with 12 links: no sender made progress for 1 to 53
+// s, although a processor was free.
 var reserve = sync.OnceFunc(func() {
-	// Spans of one page each, so that what the heap notes of them is there as well.
+	// Spans of one page each, so that the heap's metadata of them is mapped as well.
 	var all [][]byte
 	for range min(memoryLimit()/2, reserved) / page {
 		all = append(all, make([]byte, page))
@@ -71,13 +71,13 @@ var reserve = sync.OnceFunc(func() {
 	debug.FreeOSMemory()
 })
 
-// reserved is more than a run of ten minutes was seen to allocate (1 MB/s, with 12 links).
+// reserved is more than a run of ten minutes allocated (1 MB/s, with 12 links).
 const reserved = 768 << 20
 
 const page = 8 << 10 // of Go's heap
 
-// memoryLimit is from where on garbage is collected all the same: a quarter of the
-// machine's memory, but no more than 2 GiB.
+// memoryLimit returns the heap size from which garbage is still collected: a quarter of the machine's
+// memory, but not above 2 GiB.
 func memoryLimit() int64 {
 	const most = 2 << 30
 	var i unix.Sysinfo_t
@@ -87,8 +87,8 @@ func memoryLimit() int64 {
 	return min(int64(i.Totalram)*int64(i.Unit)/4, most)
 }
 
-// read and write do not tell the Go scheduler: they never block, and to
-// hand the thread's P back and forth would cost more than the call.
+// read and write do not enter the Go scheduler: they never block, and passing the thread's P to and
+// fro would cost more than the call.
 
 func read(fd int, p []byte) (int, unix.Errno) {
 	n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
@@ -108,7 +108,7 @@ func write(fd int, head, body []byte) unix.Errno {
 
 func nanotime() int64 { return realtime.Now() }
 
-// cpuTime is what the calling thread has used.
+// cpuTime returns the CPU time of the calling thread.
 func cpuTime() (user, system time.Duration) {
 	var u unix.Rusage
 	unix.Getrusage(unix.RUSAGE_THREAD, &u)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// While there are links a heap that grows maps no memory.
+// While there are links a growing heap maps no memory.
 func TestHeapIsMapped(t *testing.T) {
 	begin(1)
 	defer end(1)
@@ -21,7 +21,7 @@ func TestHeapIsMapped(t *testing.T) {
 	}
 }
 
-// mapped is the size of the program's private writable memory in bytes, used or not.
+// mapped returns the size of the program's private writable memory in bytes, used or not.
 func mapped(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -30,7 +30,7 @@ func mapped(t *testing.T) int {
 	}
 	found := regexp.MustCompile(`(?m)^VmData:\s*(\d+) kB`).FindSubmatch(status)
 	if found == nil {
-		t.Fatalf("there is no VmData in %s", status)
+		t.Fatalf("no VmData in %s", status)
 	}
 	kib, err := strconv.Atoi(string(found[1]))
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// rig is two hosts without names on the machine, which vanish with the test:
+// rig is two hosts on the machine, in unnamed namespaces, which are removed with the test:
 //
 //	a ══ emulator ══ b        10.77.0.1, fd77::1      10.77.0.2, fd77::2
 type rig struct {
@@ -32,7 +32,7 @@ type rig struct {
 
 func (r *rig) host(name string) (traffic.Host, error) { return r.hosts[name], nil }
 
-// host is a namespace that lives as long as its file is open.
+// host is a namespace that exists as long as its file is open.
 type host struct {
 	ns         netns.NsHandle
 	nl         *netlink.Handle
@@ -47,7 +47,7 @@ const device = "link"
 func (h *host) Do(fn func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // permanently: the thread ends with the goroutine
 		if err := netns.Set(h.ns); err != nil {
 			result <- err
 			return
@@ -64,11 +64,11 @@ func (h *host) Addr(ipv6 bool) (netip.Addr, error) {
 	return h.ip4.Addr(), nil
 }
 
-// both is the same for both directions.
+// both returns the same options for both directions.
 func both(o wire.Options) [2]wire.Options { return [2]wire.Options{o, o} }
 
-// newRig makes the hosts and joins them. TCP's buffers hold 10 Gbit/s at 10 ms and
-// 1 Gbit/s at 100.
+// newRig creates the hosts and connects them. TCP's buffers hold 10 Gbit/s at 10 ms and 1 Gbit/s at
+// 100.
 func newRig(t testing.TB, options [2]wire.Options) *rig {
 	t.Helper()
 	labtest.NeedRoot(t)
@@ -151,7 +151,7 @@ func (h *host) setUp() error {
 	return h.nl.LinkSetUp(dev)
 }
 
-// knows tells h the other's hardware address, so that nothing waits for ARP.
+// knows adds the other's hardware address to h, so that nothing waits for ARP.
 func (h *host) knows(o *host) error {
 	for _, p := range []netip.Prefix{o.ip4, o.ip6} {
 		if err := h.nl.NeighSet(&netlink.Neigh{LinkIndex: h.index, State: netlink.NUD_PERMANENT, IP: p.Addr().AsSlice(), HardwareAddr: o.mac}); err != nil {
@@ -161,12 +161,12 @@ func (h *host) knows(o *host) error {
 	return nil
 }
 
-// flow is one of a to b.
+// flow returns a flow from a to b.
 func flow(p traffic.Protocol, r unit.Rate) traffic.Flow {
 	return traffic.Flow{Name: "f", From: "a", To: "b", Protocol: p, Schedule: traffic.Constant(r)}
 }
 
-// run runs a flow and gives its result.
+// run runs a flow and returns its result.
 func (r *rig) run(t testing.TB, f traffic.Flow, length time.Duration) *traffic.FlowResult {
 	t.Helper()
 	res, err := traffic.Run(t.Context(), r.host, []traffic.Flow{f}, traffic.Options{Duration: length})
@@ -174,7 +174,7 @@ func (r *rig) run(t testing.TB, f traffic.Flow, length time.Duration) *traffic.F
 	return res.Flow("f")
 }
 
-// steal is the part of the machine's time that its host gave to others.
+// steal returns the steal time of the machine as a fraction.
 func steal() func() float64 {
 	read := func() (stolen, all float64) {
 		b, _ := os.ReadFile("/proc/stat")

@@ -7,23 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Constants of the ring, ours.
+// Constants of the ring, chosen by this project.
 const (
-	// spareRing has room for what a TAP's queue may hand over at once after a
-	// standstill: 1 MiB was too little for that.
+	// spareRing holds what a TAP's queue may pass at once after a stall: 1 MiB was too little for
+	// that.
 	spareRing = 8 << 20
-	// maxRing is the most memory of a direction's frames: 1 Gbit/s for 4 s, or 10 for
-	// 0.4. Memory is taken from the machine as it is first used; slots take another
-	// eighth.
+	// maxRing is the maximum memory of a direction's frames: 1 Gbit/s for 4 s, or 10 for 0.4. Memory
+	// is allocated when it is first used; slots take another eighth.
 	maxRing = 512 << 20
-	// slotBytes is for how many bytes there is a slot: a flood of frames that are
-	// smaller is dropped before it fills the memory.
+	// slotBytes is the number of bytes for each slot: a flood of smaller frames is dropped before it
+	// fills the memory.
 	slotBytes = 256
 )
 
-// A reference to a segment, as the link's model keeps it: the slot of its frame
-// and its number in it. The kernel's super-packets have at most 1,365 segments
-// (64 KB at TCP_MIN_MSS).
+// A reference to a segment, which the link's model stores: the slot of its frame and its number in it.
+// The kernel's super-packets have at most 1,365 segments (64 KB at TCP_MIN_MSS).
 const (
 	segmentBits = 11
 	maxSlots    = 1 << (32 - segmentBits)
@@ -36,23 +34,22 @@ func dereference(ref uint32) (slot, segment int) {
 	return int(ref >> segmentBits), int(ref & (maxSegments - 1))
 }
 
-// ring holds frames in the order they came, each in one piece, in a fixed block
-// of memory, until the last of their segments is done with. Frames are read into
-// it and written from it without a copy.
+// ring holds frames in their order of arrival, each contiguous, in a fixed block of memory, until the
+// last of their segments is done. Frames are read into it and written from it without a copy.
 //
-// It can grow while it holds frames: the block has its largest size from the
-// start, and what is not used takes no memory.
+// It can grow while it holds frames: the block has its maximum size from the start, and unused parts
+// take no memory.
 type ring struct {
 	block, table []byte // as mapped
 	data         []byte // the part of block that is used
-	slots        []slot // a circle of the frames that are held; the part of table that is used
-	head         int    // the oldest, in slots
-	n            int    // how many
-	tail         int    // where the next frame goes, in data
-	want         int    // bytes, when it is to grow
+	slots        []slot // ring buffer of the held frames; the used part of table
+	head         int    // index of the oldest, in slots
+	n            int    // number of frames
+	tail         int    // offset of the next frame, in data
+	want         int    // bytes to which it should grow
 }
 
-// slot is one frame: where it is, and how many segments of it are still to come.
+// slot is one frame: its offset, and how many of its segments are not done.
 type slot struct {
 	off, size uint32
 	left      uint16
@@ -61,12 +58,12 @@ type slot struct {
 
 const slotSize = int(unsafe.Sizeof(slot{}))
 
-// newRing makes a ring for size bytes.
+// newRing creates a ring of size bytes.
 func newRing(size int) (*ring, error) {
 	reserve := func(n int) ([]byte, error) {
 		b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 		if err != nil {
-			return nil, fmt.Errorf("reserve %d MiB of addresses for frames: %w", n>>20, err)
+			return nil, fmt.Errorf("cannot reserve %d MiB of addresses for frames: %w", n>>20, err)
 		}
 		return b, nil
 	}
@@ -88,8 +85,7 @@ func (r *ring) close() {
 	unix.Munmap(r.table)
 }
 
-// grow lets the ring hold size bytes, if it is smaller, as soon as its circle of
-// slots can be made larger.
+// grow makes the ring hold size bytes, if it is smaller, as soon as its slots can be enlarged.
 func (r *ring) grow(size int) {
 	r.want = max(r.want, min(max(size, 4*maxFrame), maxRing))
 	if r.want == len(r.data) || r.head+r.n > len(r.slots) {
@@ -100,7 +96,7 @@ func (r *ring) grow(size int) {
 	r.slots = unsafe.Slice((*slot)(unsafe.Pointer(&r.table[0])), maxSlots)[:slots]
 }
 
-// space is where the next frame may be read into, or nil if the ring is full.
+// space returns the memory for the next frame, or nil if the ring is full.
 func (r *ring) space() []byte {
 	if r.want > len(r.data) {
 		r.grow(r.want)
@@ -114,11 +110,11 @@ func (r *ring) space() []byte {
 	}
 	oldest := int(r.slots[r.head].off)
 	switch {
-	case r.tail <= oldest: // wrapped: the free part lies between
+	case r.tail <= oldest: // wrapped: the free part is in between
 		if oldest-r.tail < maxFrame {
 			return nil
 		}
-	case len(r.data)-r.tail < maxFrame: // no room at the end: begin again
+	case len(r.data)-r.tail < maxFrame: // no space at the end: start over
 		if oldest < maxFrame {
 			return nil
 		}
@@ -127,7 +123,7 @@ func (r *ring) space() []byte {
 	return r.data[r.tail : r.tail+maxFrame]
 }
 
-// push keeps the size bytes that were read into space, and says in which slot.
+// push keeps the size bytes that were read into space, and returns their slot.
 func (r *ring) push(size int, f frame) int {
 	i := r.index(r.n)
 	r.slots[i] = slot{off: uint32(r.tail), size: uint32(size), left: f.segments, frame: f}
@@ -136,15 +132,15 @@ func (r *ring) push(size int, f frame) int {
 	return i
 }
 
-// bytes are the frame in a slot, with its vnet header.
+// bytes returns the frame in a slot, with its vnet header.
 func (r *ring) bytes(i int) []byte {
 	s := &r.slots[i]
 	return r.data[s.off : s.off+s.size]
 }
 
-// done is told once for each segment of the frame in slot i that needs its bytes
-// no longer. Memory is given back from the oldest frame on; a newest frame with
-// nothing left, because the queue was full, gives its own back, too.
+// done is called once for each segment of the frame in slot i that no longer needs its bytes. Memory
+// is freed from the oldest frame on; a newest frame without remaining segments, because the queue was
+// full, is freed as well.
 func (r *ring) done(i int) {
 	r.slots[i].left--
 	if r.slots[i].left > 0 {
@@ -164,8 +160,8 @@ func (r *ring) done(i int) {
 	}
 }
 
-// shorten gives back what of the newest frame is beyond keep bytes: a full queue
-// takes the first segments of a super-packet and drops the rest.
+// shorten frees the part of the newest frame beyond keep bytes: a full queue takes the first segments
+// of a super-packet and drops the rest.
 func (r *ring) shorten(i, keep int) {
 	if r.n == 0 || i != r.index(r.n-1) {
 		return
@@ -175,5 +171,5 @@ func (r *ring) shorten(i, keep int) {
 	r.tail = int(s.off + s.size)
 }
 
-// index is the slot that is i places behind the oldest.
+// index returns the slot that is i places behind the oldest.
 func (r *ring) index(i int) int { return (r.head + i) % len(r.slots) }

@@ -18,9 +18,8 @@ type heldFrame struct {
 	left []int // segments that are not done
 }
 
-// Whatever comes and goes, in whatever order segments are done with, no frame's
-// memory is given to another while it is held, and an empty ring has room. The
-// oracle is a slice of copies.
+// In any order of arrivals and done segments, the memory of a held frame is not reused, and an empty
+// ring has space. The oracle is a slice of copies.
 func TestRingKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := newRing(rapid.IntRange(0, 10*maxFrame).Draw(t, "size"))
@@ -82,7 +81,7 @@ func TestRingKeeps(t *testing.T) {
 			"": func(t *rapid.T) {
 				for _, h := range held {
 					if !bytes.Equal(r.bytes(h.slot), h.data) {
-						t.Fatalf("the frame in slot %d is not what it was", h.slot)
+						t.Fatalf("the frame in slot %d has changed", h.slot)
 					}
 				}
 			},
@@ -90,8 +89,7 @@ func TestRingKeeps(t *testing.T) {
 	})
 }
 
-// A ring that nothing leaves fills and stays full, within its memory and its
-// slots.
+// A ring from which nothing is removed becomes and stays full, within its memory and its slots.
 func TestRingIsBounded(t *testing.T) {
 	for _, size := range []int{60, 1514, 65_000} {
 		r, err := newRing(4 << 20)
@@ -111,13 +109,13 @@ func TestRingIsBounded(t *testing.T) {
 			r.push(size, frame{segments: 1})
 		}
 		if more < n*9/10 {
-			t.Errorf("twice as large, it has room for %d frames more than %d", more, n)
+			t.Errorf("at twice the size it holds %d frames more than %d", more, n)
 		}
 		r.close()
 	}
 }
 
-// There is memory for what a link holds at its rate, wherever it does.
+// There is memory for what a link holds at its rate, in any stage.
 func TestRingSize(t *testing.T) {
 	const second = 125_000_000 // bytes of 1 Gbit/s
 	for name, c := range map[string]struct {

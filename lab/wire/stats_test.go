@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Late and very late are beyond the bound and 200 of them.
+// Late and very late are above the bound and above 200 bounds.
 func TestLate(t *testing.T) {
 	s := Stats{LateBound: time.Millisecond}
 	for _, by := range []time.Duration{-time.Second, time.Millisecond, 200 * time.Millisecond, 200*time.Millisecond + 1, time.Second, 2 * time.Millisecond} {

@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/lab/wire"
 )
 
-// A device keeps 5,000 frames that nobody reads: with the driver's own queue of 500
-// the rest was dropped.
+// A device queues 5,000 frames that are not read: with the driver's own queue of 500 the rest was
+// dropped.
 func TestTapKeepsWhatIsNotRead(t *testing.T) {
 	labtest.NeedRoot(t)
 	h := &host{ip4: netip.MustParsePrefix("10.77.0.1/24"), ip6: netip.MustParsePrefix("fd77::1/64")}

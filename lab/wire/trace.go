@@ -10,26 +10,25 @@ import (
 	"headgate.dev/headgate/lab/link"
 )
 
-// Record is one line of a release log: what became of one segment, or of one
-// packet of cross traffic. Times are ns of CLOCK_MONOTONIC, and 0 for what it did
-// not live to see.
+// Record is one line of a release log: the outcome of one segment, or of one packet of cross traffic.
+// Times are ns of CLOCK_MONOTONIC, and 0 for stages that it did not reach.
 type Record struct {
 	link.Result
-	Written int64 // to the receiving device, really
+	Written int64 // actual time of the write to the receiving device
 }
 
 // Trace is a release log.
 type Trace struct {
-	// Begun is when the link began, ns of CLOCK_MONOTONIC: from then on its intervals
-	// count, and its bucket was full.
+	// Begun is the start of the link, in ns of CLOCK_MONOTONIC: its intervals count from then, and its
+	// bucket was full.
 	Begun   int64
 	Records []Record
-	// Missing are records that the log had no room for.
+	// Missing is the number of records that did not fit into the log.
 	Missing uint64
 }
 
-// traceBegun and the time are a log's first line, traceHeader its second;
-// traceMissing begins one about records that are not there.
+// traceBegun and the time are a log's first line, traceHeader its second; traceMissing begins a line
+// about missing records.
 const (
 	traceBegun   = "# begun_ns: "
 	traceHeader  = "number,bytes,dscp,ecn,arrived_ns,departed_ns,released_ns,written_ns,fate,marked,cross"
@@ -40,15 +39,15 @@ var fates = [...]string{
 	link.Delivered: "delivered", link.Lost: "lost", link.Overflowed: "overflowed", link.Early: "early", link.Policed: "policed",
 }
 
-// Constants of the log, ours: 64 batches of 4,096 records are 18 MB, and 3 s of
-// 1 Gbit/s.
+// Constants of the log, chosen by this project: 64 batches of 4,096 records are 18 MB, and 3 s of 1
+// Gbit/s.
 const (
 	traceBatch   = 4096
 	traceBatches = 64
 )
 
-// tracer hands records from the real-time thread to a goroutine that writes them.
-// When that cannot keep up, records are counted and given up.
+// tracer passes records from the real-time thread to a goroutine that writes them. When that is too
+// slow, records are counted and discarded.
 type tracer struct {
 	batch   []Record
 	missing uint64 // since batch is full
@@ -57,7 +56,7 @@ type tracer struct {
 	done    chan error
 }
 
-// traced is a batch, and how many records are missing after it.
+// traced is a batch, and the number of records that are missing after it.
 type traced struct {
 	records []Record
 	missing uint64
@@ -73,7 +72,7 @@ func newTracer(w io.Writer, begun int64) *tracer {
 	return t
 }
 
-// add never waits. It says whether there was room.
+// add never waits. It reports whether the record was accepted.
 func (t *tracer) add(r *link.Result, written int64) bool {
 	if len(t.batch) == cap(t.batch) && !t.next() {
 		t.missing++
@@ -83,11 +82,11 @@ func (t *tracer) add(r *link.Result, written int64) bool {
 	return true
 }
 
-// next sends the batch if there is another to go on with.
+// next sends the batch if there is another free one.
 func (t *tracer) next() bool {
 	select {
 	case empty := <-t.free:
-		// There is always room: there are no more batches than places.
+		// This does not block: there are not more batches than places.
 		t.full <- traced{t.batch, t.missing}
 		t.batch, t.missing = empty[:0], 0
 		return true
@@ -96,7 +95,7 @@ func (t *tracer) next() bool {
 	}
 }
 
-// close writes what is left and tells of the first error.
+// close writes the rest and returns the first error.
 func (t *tracer) close() error {
 	t.full <- traced{t.batch, t.missing}
 	close(t.full)
@@ -118,7 +117,7 @@ func (t *tracer) write(w io.Writer, begun int64) (err error) {
 		t.free <- batch.records
 	}
 	if err := b.Flush(); err != nil {
-		return fmt.Errorf("write the release log: %w", err)
+		return fmt.Errorf("cannot write the release log: %w", err)
 	}
 	return nil
 }
@@ -146,9 +145,9 @@ func ReadTrace(r io.Reader) (t Trace, err error) {
 		case n == 1 && isBegun:
 			t.Begun, err = strconv.ParseInt(begun, 10, 64)
 		case n == 1:
-			err = fmt.Errorf("this is no release log: it should begin with %q", traceBegun)
+			err = fmt.Errorf("not a release log: the first line must begin with %q", traceBegun)
 		case n == 2 && text != traceHeader:
-			err = fmt.Errorf("this is no header of a release log: it should be %q", traceHeader)
+			err = fmt.Errorf("not a header of a release log: the second line must be %q", traceHeader)
 		case n == 2:
 		case isMissing:
 			count, err = strconv.ParseUint(missing, 10, 64)

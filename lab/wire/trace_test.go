@@ -28,7 +28,7 @@ func TestTraceIsRead(t *testing.T) {
 	for n := range uint64(3*traceBatch + 5) {
 		r := result(n)
 		if !tr.add(r, int64(n)*10+6) {
-			t.Fatalf("there is no room for record %d", n)
+			t.Fatalf("record %d was not accepted", n)
 		}
 		want = append(want, Record{*r, int64(n)*10 + 6})
 	}
@@ -41,7 +41,8 @@ func TestTraceIsRead(t *testing.T) {
 	}
 }
 
-// A log that is not taken holds a bounded number, and says what is missing where.
+// A log whose batches are not written holds a limited number of records, and reports where others are
+// missing.
 func TestTraceNeverWaits(t *testing.T) {
 	in, out := io.Pipe()
 	tr := newTracer(out, 0)
@@ -62,7 +63,7 @@ func TestTraceNeverWaits(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if !tr.add(result(n), 0) {
-		t.Error("there is no room although batches are free")
+		t.Error("a record was not accepted although batches are free")
 	}
 	if err := tr.close(); err != nil {
 		t.Fatal(err)
@@ -90,14 +91,14 @@ func TestTraceTellsOfErrors(t *testing.T) {
 	tr := newTracer(failing{}, 0)
 	tr.add(result(1), 0)
 	if err := tr.close(); err == nil || !strings.Contains(err.Error(), "the disk is full") {
-		t.Errorf("close says %v", err)
+		t.Errorf("close returns %v", err)
 	}
 	const line = "1,1514,46,2,1,2,3,4,delivered,false,true\n"
 	head := traceBegun + "5\n" + traceHeader + "\n"
 	with := func(old, new string) string { return head + strings.Replace(line, old, new, 1) }
 	for text, want := range map[string]string{
-		"1,2\n":                      "line 1 of the release log: this is no release log",
-		traceBegun + "5\n" + line:    "line 2 of the release log: this is no header",
+		"1,2\n":                      "line 1 of the release log: not a release log",
+		traceBegun + "5\n" + line:    "line 2 of the release log: not a header",
 		head + line + "1,2":          "line 4 of the release log: 2 fields",
 		with("delivered", "eaten"):   `"eaten" is not a fate`,
 		with("1514", "big"):          "big",

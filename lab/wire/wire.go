@@ -14,55 +14,51 @@ import (
 
 // Options of one direction.
 type Options struct {
-	// Link is what the direction does to what it carries.
+	// Link has the properties of the direction.
 	Link link.Spec
-	// Exact writes every segment by itself and at its own time, at the cost of a
-	// processor: the last 50 us before it are spent waiting awake.
+	// Exact writes every segment alone and at its own time, at the cost of a processor: it busy-waits
+	// for the last 50 us.
 	Exact bool
-	// Seed of all that is random.
+	// Seed of all random numbers.
 	Seed uint64
-	// LateBound is the lateness from which a write is counted; 0 is
-	// DefaultLateBound.
+	// LateBound is the lateness above which a write is counted; 0 is DefaultLateBound.
 	LateBound time.Duration
-	// Trace, if not nil, gets the release log. What is still on its way at Close is
-	// not in it.
+	// Trace, if not nil, gets the release log. Segments in flight at Close are not in it.
 	Trace io.Writer
 }
 
-// Constants, ours.
+// Constants, chosen by this project.
 const (
-	// Together is how far apart the segments of a super-packet may be released and
-	// still leave together, and how often a busy direction wakes up. At 200 Mbit/s it
-	// makes 5 frames of one write, and costs half of it in mean delay.
+	// Together is the maximum time between segments of a super-packet that are written together, and
+	// the interval between two wake-ups of a busy direction. At 200 Mbit/s it combines 5 frames in one
+	// write, and costs half of it in mean delay.
 	Together = 250 * time.Microsecond
-	// TogetherFast is that of a direction through which more than 500 Mbit/s pass: a
-	// whole super-packet at 1 Gbit/s takes 545 us.
+	// TogetherFast applies to a direction above 500 Mbit/s: a whole super-packet at 1 Gbit/s takes 545
+	// us.
 	TogetherFast = 550 * time.Microsecond
-	// DefaultLateBound is the 1 ms that a ping's p99 may be off, and about twice
-	// TogetherFast.
+	// DefaultLateBound is 1 ms, the accepted error of a ping's p99, and about twice TogetherFast.
 	DefaultLateBound = time.Millisecond
-	// VeryLate is in LateBounds: 200 ms at the default, from which on TCP sends again
-	// what only waited (TCP_RTO_MIN, include/net/tcp.h).
+	// VeryLate is in LateBounds: 200 ms at the default, from which TCP retransmits what was only
+	// delayed (TCP_RTO_MIN, include/net/tcp.h).
 	VeryLate = 200
-	// assumedRate bounds a direction's memory that has no rate: what one core carries.
+	// assumedRate limits the memory of a direction without a rate: the rate that one core carries.
 	assumedRate = 10 * unit.Gbit
 )
 
-// Link joins two TAP devices.
+// Link connects two TAP devices.
 type Link struct {
 	taps [2]*Tap
 	dirs [2]*direction
 	done sync.WaitGroup
 
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // guards the following
 	closed bool
 	last   [2]Stats // of a closed link
 }
 
-// Start carries frames between the taps: options[0] is from taps[0] to taps[1].
-// The link owns the taps from now on. Each direction takes an OS thread, which
-// runs in real time (SCHED_FIFO) where that is allowed, and a P of the Go
-// scheduler, so that it does not wait for the program's other goroutines.
+// Start carries frames between the taps: options[0] is from taps[0] to taps[1]. The link owns the taps
+// from now on. Each direction takes an OS thread, which runs in real time (SCHED_FIFO) if permitted,
+// and a P of the Go scheduler, so that it does not wait for the program's other goroutines.
 func Start(taps [2]*Tap, options [2]Options) (*Link, error) {
 	l := &Link{taps: taps}
 	for i, o := range options {
@@ -81,15 +77,14 @@ func Start(taps [2]*Tap, options [2]Options) (*Link, error) {
 	return l, nil
 }
 
-// ringSize is memory for what the queue, the wire and ends that sleep hold, and a
-// quarter more.
+// ringSize returns the memory for what the queue, the wire and sleeping ends hold, and a quarter more.
 func ringSize(s *link.Spec) int {
 	rate := s.Slowest()
 	if rate == 0 {
 		rate = assumedRate
 	}
 	held := (s.Delay + 3*s.Jitter.Amount).Seconds()
-	if s.Slowest() > 0 { // else nobody knows how much comes while an end sleeps
+	if s.Slowest() > 0 { // otherwise the amount that arrives while an end sleeps is unknown
 		if s.Active != nil {
 			held += s.Active.Off.Seconds()
 		}
@@ -115,8 +110,8 @@ func (l *Link) Change(direction int, spec link.Spec) {
 	d.wake()
 }
 
-// Stats are the counts of both directions, some ms old at most while frames come;
-// after Close, the last ones.
+// Stats returns the counters of both directions, at most some ms old while frames arrive; after Close,
+// the last ones.
 func (l *Link) Stats() [2]Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,8 +131,8 @@ func (l *Link) stats() (s [2]Stats) {
 	return s
 }
 
-// Close stops the threads and removes both devices; frames that are held are lost.
-// The error is that of a release log. A second Close does nothing.
+// Close stops the threads and removes both devices; frames in flight are lost. The error is that of a
+// release log. A second Close does nothing.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +149,7 @@ func (l *Link) Close() error {
 	return l.free()
 }
 
-// free closes everything, once no thread runs.
+// free closes everything, after all threads have ended.
 func (l *Link) free() error {
 	var errs []error
 	for _, d := range l.dirs {

@@ -19,7 +19,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// healthy complains if frames got lost by anything but the link.
+// healthy fails the test if frames were lost by anything but the link.
 func healthy(t testing.TB, s wire.Stats) {
 	t.Helper()
 	if s.Dropped+s.Missed+s.Failed+s.Untraced > 0 {
@@ -27,14 +27,13 @@ func healthy(t testing.TB, s wire.Stats) {
 	}
 }
 
-// TCP fills a link to what framing allows, 1,448 of 1,514 bytes, in super-packets
-// that are cut:
+// TCP fills a link to the maximum for its framing, 1,448 of 1,514 bytes, in super-packets that are
+// segmented:
 //
 //	a ══ rate, RTT ══ b
 //
-// 1 % is for what is still on its way, and for a machine that stands still. So is
-// the queue of 1 s, which is more than TCP's buffers fill: at 1 Gbit/s one that
-// overflowed took TCP seconds to make up for (-5 %).
+// 1 % allows for data in flight, and for stalls of the machine. So does the queue of 1 s, which
+// exceeds TCP's buffers: at 1 Gbit/s TCP took seconds to recover from a queue that overflowed (-5 %).
 func TestTCPFills(t *testing.T) {
 	for _, c := range []struct {
 		rate unit.Rate
@@ -55,7 +54,7 @@ func TestTCPFills(t *testing.T) {
 					t.Errorf("%v carries %.0f bit/s", c.rate, got)
 				}
 				if s[0].Frames*4 > s[0].Segments {
-					t.Errorf("%d frames for %d segments: they are no super-packets", s[0].Frames, s[0].Segments)
+					t.Errorf("%d frames for %d segments: there are no super-packets", s[0].Frames, s[0].Segments)
 				}
 				healthy(t, s[0])
 				healthy(t, s[1])
@@ -64,10 +63,9 @@ func TestTCPFills(t *testing.T) {
 	}
 }
 
-// Loss is drawn for each segment, also inside the super-packets of UDP_SEGMENT:
-// as many datagrams are missing at the receiver as the link says it lost, within
-// 4 sigma of 2 %, and they are not neighbours: of 40,000, runs of 5 are expected
-// once in ten thousand tests.
+// Loss is drawn for each segment, also inside the super-packets of UDP_SEGMENT: as many datagrams are
+// missing at the receiver as the link counts as lost, within 4 sigma of 2 %, and they are not
+// neighbours: of 40,000, runs of 5 are expected once in ten thousand tests.
 func TestLossIsPerSegment(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
 		labtest.Try(t, func(t *labtest.Check) {
@@ -87,7 +85,7 @@ func TestLossIsPerSegment(t *testing.T) {
 				t.Errorf("%d of %.0f segments were lost, want %.0f", s.Lost, n, p*n)
 			}
 			if s.Frames*4 > s.Segments {
-				t.Errorf("%d frames for %d segments: they are no super-packets", s.Frames, s.Segments)
+				t.Errorf("%d frames for %d segments: there are no super-packets", s.Frames, s.Segments)
 			}
 			healthy(t, s)
 			trace, err := wire.ReadTrace(&log)
@@ -107,7 +105,7 @@ func TestLossIsPerSegment(t *testing.T) {
 				}
 				longest = max(longest, row)
 			}
-			// Of the last ms the receiver has not read all.
+			// The receiver has not read all of the last ms.
 			if d := lost - int(res.Total.LostDatagrams); d < 0 || d > 10 {
 				t.Errorf("%d datagrams are missing, %d segments were lost", res.Total.LostDatagrams, lost)
 			}
@@ -118,8 +116,8 @@ func TestLossIsPerSegment(t *testing.T) {
 	}
 }
 
-// untilLast are the records in order of arrival, up to the last that was
-// delivered: what is behind it, the receiver does not miss.
+// untilLast returns the records in order of arrival, up to the last that was delivered: the receiver
+// cannot miss later ones.
 func untilLast(records []wire.Record) []wire.Record {
 	slices.SortFunc(records, func(a, b wire.Record) int { return int(a.Number) - int(b.Number) })
 	for len(records) > 0 && records[len(records)-1].Fate != link.Delivered {
@@ -128,9 +126,8 @@ func untilLast(records []wire.Record) []wire.Record {
 	return records
 }
 
-// A queue of 20 segments holds no more, whatever comes, and what it drops is what
-// is missing at the receiver. The log tells when each segment left the serialiser:
-// one in 242 us.
+// A queue of 20 segments holds at most 20, and the segments that it drops are those that are missing
+// at the receiver. The log has the time at which each segment left the serialiser: one in 242 us.
 func TestQueueIsBounded(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		var log bytes.Buffer
@@ -156,19 +153,19 @@ func TestQueueIsBounded(t *testing.T) {
 				waited = max(waited, rec.Departed-rec.Arrived)
 			}
 		}
-		// Of the last ms, which is a super-packet of 43, the receiver has not read all.
+		// The receiver has not read all of the last ms, which is a super-packet of 43.
 		if d := dropped - int(f.Total.LostDatagrams); dropped < 10_000 || d < 0 || d > 3*43 {
 			t.Errorf("%d segments were dropped, %d datagrams are missing", dropped, f.Total.LostDatagrams)
 		}
-		// 20 wait, one is on the serialiser, and one's own time.
+		// 20 are queued, one is in the serialiser, and the segment's own time.
 		if most := (queue + 2) * each; waited > most || waited < most-2*each {
 			t.Errorf("a segment waited for %v, want %v", time.Duration(waited), time.Duration(most))
 		}
 	})
 }
 
-// A step of marking answers a sender that knows ECN with CE, in IPv4 and IPv6, and
-// TCP then keeps below the queue's limit without a loss.
+// A marking step sets CE for a sender with ECN, in IPv4 and IPv6, and TCP then stays below the queue
+// limit without loss.
 func TestMarksArrive(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
 		labtest.Try(t, func(t *labtest.Check) {
@@ -180,17 +177,17 @@ func TestMarksArrive(t *testing.T) {
 			f.IPv6 = ipv6
 			f.Congestion = "reno"
 			got, s := r.run(t, f, 2*time.Second).Total, r.Stats()[0]
-			t.Logf("%d acknowledged with CE, %d sent again, %+v", got.DeliveredCE, got.Retransmits, s)
+			t.Logf("%d acknowledged with CE, %d retransmitted, %+v", got.DeliveredCE, got.Retransmits, s)
 			if s.Marked == 0 || got.DeliveredCE == 0 || got.Retransmits > 0 || s.Overflowed > 0 {
-				t.Errorf("%d segments were marked, %d acknowledged with CE, %d sent again, %d dropped", s.Marked, got.DeliveredCE, got.Retransmits, s.Overflowed)
+				t.Errorf("%d segments were marked, %d acknowledged with CE, %d retransmitted, %d dropped", s.Marked, got.DeliveredCE, got.Retransmits, s.Overflowed)
 			}
 			healthy(t, s)
 		})
 	}
 }
 
-// A link's rate can change while it carries: 10 Mbit/s, and from 2 s on 40. 3 %
-// each, over 1 s.
+// A link's rate can change while it carries traffic: 10 Mbit/s, and from 2 s on 40. 3 % each, over 1
+// s.
 func TestChange(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		spec := link.Spec{Rate: 10 * unit.Mbit, Delay: time.Millisecond}
@@ -217,8 +214,8 @@ func TestChange(t *testing.T) {
 	})
 }
 
-// Virtual cross traffic takes its part without a frame: 60 of 100 Mbit/s, every
-// 202 us, so that UDP that wants 100 gets no more than 40 and the queue's share.
+// Virtual cross traffic takes its part without frames: 60 of 100 Mbit/s, every 202 us, so that UDP
+// with a demand of 100 gets at most 40 and the queue's share.
 func TestCross(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		r := newRig(t, [2]wire.Options{
@@ -241,8 +238,8 @@ func TestCross(t *testing.T) {
 	})
 }
 
-// An exact link writes every segment alone and in its own time: 9 of 10 within
-// 0.2 ms, where together they are up to 0.25 apart.
+// An exact link writes every segment alone and at its own time: 9 of 10 within 0.2 ms, whereas
+// together they are up to 0.25 apart.
 func TestExact(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		var log bytes.Buffer
@@ -273,8 +270,8 @@ func TestExact(t *testing.T) {
 	})
 }
 
-// More than the memory holds is dropped, counted, and forgotten: a sender that
-// sleeps for 1 s collects 100 MB, and has 8. What it kept comes when it wakes.
+// Data beyond the memory is dropped and counted: a sender that sleeps for 1 s sends 100 MB, and has
+// memory for 8. The rest is delivered when it wakes.
 func TestRingFull(t *testing.T) {
 	r := newRig(t, [2]wire.Options{{Link: link.Spec{Active: &link.Active{On: 10 * time.Millisecond, Off: time.Second}}}, {}})
 	res := r.run(t, flow(traffic.UDP, 800*unit.Mbit), 3*time.Second)
@@ -285,16 +282,15 @@ func TestRingFull(t *testing.T) {
 	}
 }
 
-// Layer-2 traffic other than IP crosses as it is; and a super-packet within a VLAN
-// is cut as one without.
+// Layer-2 traffic other than IP passes unchanged, and a super-packet within a VLAN is cut like one
+// without.
 func TestLayer2(t *testing.T) {
 	r := newRig(t, both(wire.Options{Link: link.Spec{Delay: time.Millisecond, Rate: 10 * unit.Mbit}}))
 	t.Run("frames", func(t *testing.T) { testFrames(t, r) })
 	t.Run("vlan", func(t *testing.T) { testVLAN(t, r) })
 }
 
-// Frames that are no IP arrive byte for byte. The kernel takes an outer tag off
-// before it shows them.
+// Frames without IP arrive byte for byte. The kernel removes an outer tag before it passes them on.
 func testFrames(t *testing.T, r *rig) {
 	a, b := r.hosts["a"], r.hosts["b"]
 	from, to := a.packetSocket(t), b.packetSocket(t)
@@ -319,7 +315,7 @@ func ethernet(to, from net.HardwareAddr, typ uint16) []byte {
 	return binary.BigEndian.AppendUint16(append(bytes.Clone(to), from...), typ)
 }
 
-// receive waits for a frame of these addresses.
+// receive waits for a frame with these addresses.
 func receive(t *testing.T, fd int, addresses []byte) []byte {
 	t.Helper()
 	buf := make([]byte, 1<<16)
@@ -332,11 +328,11 @@ func receive(t *testing.T, fd int, addresses []byte) []byte {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	t.Fatal("no frame came within 10 s")
+	t.Fatal("no frame arrived within 10 s")
 	return nil
 }
 
-// packetSocket gets and sends all frames of the host's device.
+// packetSocket receives and sends all frames of the host's device.
 func (h *host) packetSocket(t *testing.T) (fd int) {
 	check(t, h.Do(func() (err error) {
 		all := int(binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}))
@@ -350,9 +346,9 @@ func (h *host) packetSocket(t *testing.T) (fd int) {
 	return fd
 }
 
-// A super-packet within a VLAN that is handed to the device with its vnet header
-// (PACKET_VNET_HDR) arrives in the segments that gopacket builds: at 10 Mbit/s
-// they are 0.8 ms apart, too far to leave together.
+// A super-packet within a VLAN that is passed to the device with its vnet header (PACKET_VNET_HDR)
+// arrives in the segments that gopacket builds: at 10 Mbit/s they are 0.8 ms apart, too far to be
+// written together.
 func testVLAN(t *testing.T, r *rig) {
 	b, want := wire.TaggedSuper(t)
 	from, to := r.hosts["a"].packetSocket(t), r.hosts["b"].packetSocket(t)
@@ -369,6 +365,6 @@ func testVLAN(t *testing.T, r *rig) {
 	time.Sleep(10 * time.Millisecond)
 	after := r.Stats()[0]
 	if frames, writes := after.Frames-before.Frames, after.Writes-before.Writes; frames > writes/2 {
-		t.Errorf("%d frames were read and %d written: it was no super-packet", frames, writes)
+		t.Errorf("%d frames were read and %d written: it was not a super-packet", frames, writes)
 	}
 }

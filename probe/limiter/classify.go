@@ -109,7 +109,7 @@ func (e *evidence) xen(r *Result) {
 		}
 	}
 	r.Confidence = maxConfidence * (1 - 0.5*(1-e.ticking.fit) - 1/math.Pow(2, float64(e.ticking.seen)))
-	r.RunnerUp, r.Why = Scheduling, "only arrivals have silences, and the packets after a silence are no faster than a link"
+	r.RunnerUp, r.Why = Scheduling, "only the arrivals have gaps, and packets after a gap do not arrive faster than a link sends"
 }
 
 // policed returns the train that shows a policer best, or nil. A paced train shows more

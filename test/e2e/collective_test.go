@@ -164,7 +164,7 @@ func TestCollectiveRun(t *testing.T) {
 				t.Errorf("collective %s: %q, %v", command, out, err)
 			}
 		}
-		if got := scrape(t, port); !strings.Contains(got, `headgate_collective_controlled{destination="",set="db"} 1`) || strings.Count(got, "headgate_collective_pace_bits_per_second{") < 2 {
+		if got := scrape(t, port); !strings.Contains(got, `headgate_collective_controlled{destination="",set="db"} 1`) || strings.Count(got, "headgate_collective_pacing_cap_bits_per_second{") < 2 {
 			t.Errorf("metrics: %s", got)
 		}
 		r.end(syscall.SIGKILL)
