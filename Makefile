@@ -10,7 +10,7 @@ export CGO_ENABLED = 0
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate test test-short test-vm lint bench demo examples fuzz docs release
+.PHONY: help build generate test test-short test-vm race lint bench demo examples fuzz docs release
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,11 @@ test-vm: ## functional tests on Debian's kernels, emulated (fq_codel, netem, SCT
 	scripts/deps vm
 	scripts/test-vm
 
-lint: ## formatting, go vet, staticcheck, the dashboard's types
+race: ## the short tests of packages whose goroutines share state, under the race detector
+	scripts/deps race
+	scripts/race
+
+lint: ## formatting, go vet, staticcheck, the dashboard's types, shellcheck
 	scripts/deps lint
 	scripts/lint
 

@@ -49,7 +49,7 @@ type Agent struct {
 	// devices of which the reason is a plan or change applied by hand. Report is called after a round
 	// that changed either of these or the list of devices, and after each round that loaded a
 	// configuration. Report may be nil.
-	Report func(troubles map[string]string, byHand []string)
+	Report func(errs map[string]string, byHand []string)
 	// Lock prevents other processes from changing traffic control until unlock. Pending returns the
 	// devices whose last change awaits confirmation.
 	Lock    func() (unlock func(), err error)
@@ -354,22 +354,22 @@ func (a *Agent) report() {
 	if a.Report == nil {
 		return
 	}
-	troubles, byHand := map[string]string{}, []string{}
+	errs, byHand := map[string]string{}, []string{}
 	for _, m := range a.devices {
 		if m.problem != "" {
-			troubles[m.name] = m.problem
+			errs[m.name] = m.problem
 		}
 		if m.byHand {
 			byHand = append(byHand, m.name)
 		}
 	}
 	slices.Sort(byHand)
-	now := lastReport{troubles, byHand, a.devicesSeen}
+	now := lastReport{errs, byHand, a.devicesSeen}
 	if !a.reportDue && reflect.DeepEqual(now, a.lastReport) {
 		return
 	}
 	a.lastReport, a.reportDue = now, false
-	a.Report(maps.Clone(troubles), byHand)
+	a.Report(maps.Clone(errs), byHand)
 }
 
 // logOnce logs a message about a device, unless the previous message about this device was the same.

@@ -69,9 +69,9 @@ func (m *machine) run() (stop func() error) {
 		Unknown:   func() []string { m.turn.Add(1); return m.unknown },
 		StateFile: claim, WatchdogInterval: 10 * time.Second,
 		Notify: func(s string) { m.turn.Add(1); m.notified = append(m.notified, s) },
-		Report: func(troubles map[string]string, byHand []string) {
+		Report: func(errs map[string]string, byHand []string) {
 			m.turn.Add(1)
-			m.lastReport = append(m.lastReport, fmt.Sprint(troubles, byHand))
+			m.lastReport = append(m.lastReport, fmt.Sprint(errs, byHand))
 		},
 		Log: slog.New(slog.NewTextHandler(&m.log, nil)),
 	}

@@ -142,7 +142,7 @@ func setState(s host.State) string {
 	case s.Waiting:
 		return "waiting"
 	case s.Error != "" && len(s.Connections) == 0:
-		return "trouble"
+		return "error"
 	}
 	return "released"
 }

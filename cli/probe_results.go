@@ -24,8 +24,8 @@ type probeResult struct {
 	At        time.Time     `json:"at,omitzero"`
 	RTT       time.Duration `json:"rtt_ns,omitempty"`
 	Answer    *path.Answer  `json:"answer,omitempty"`
-	Attempted time.Time     `json:"tried"`
-	Error     string        `json:"trouble,omitempty"`
+	Attempted time.Time     `json:"attempted"`
+	Error     string        `json:"error,omitempty"`
 }
 
 func probeResultsCommand(a *app) *cobra.Command {

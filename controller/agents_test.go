@@ -120,18 +120,18 @@ func TestAgentByAnotherName(t *testing.T) {
 			if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
 				t.Errorf("a tenant sees a group of another tenant: %s", r.text)
 			}
-			troubles := map[string]string{"enp0s3": "eth0 true", long: "eth0 true", "en*": "en* false"} // a pattern's error is not shown at a device
+			errs := map[string]string{"enp0s3": "eth0 true", long: "eth0 true", "en*": "en* false"} // a pattern's error is not shown at a device
 			var is api.HostState
 			s.must(200, "GET", "/v1/hosts/h1", "").into(t, &is)
 			for _, d := range *is.Devices {
 				if d.Error != nil {
-					if got := fmt.Sprint(d.Name, " ", d.Up != nil); got != troubles[name] {
-						t.Errorf("the error is shown at %s, want %s", got, troubles[name])
+					if got := fmt.Sprint(d.Name, " ", d.Up != nil); got != errs[name] {
+						t.Errorf("the error is shown at %s, want %s", got, errs[name])
 					}
-					delete(troubles, name)
+					delete(errs, name)
 				}
 			}
-			if len(troubles) != 2 {
+			if len(errs) != 2 {
 				t.Errorf("the error is missing: %+v", is.Devices)
 			}
 		})
@@ -148,9 +148,9 @@ func TestAgent(t *testing.T) {
 	dir := t.TempDir()
 	h := s.connect(dir)
 	h.wait(t)
-	all, troubles := h.intent.Interfaces()
-	if len(all) != 1 || len(troubles) != 0 || all[0].Dev != "eth0" || len(all[0].OutTree.Nodes) != 3 {
-		t.Fatalf("the desired state is %+v, %v", all, troubles)
+	all, errs := h.intent.Interfaces()
+	if len(all) != 1 || len(errs) != 0 || all[0].Dev != "eth0" || len(all[0].OutTree.Nodes) != 3 {
+		t.Fatalf("the desired state is %+v, %v", all, errs)
 	}
 	before := h.intent.Fence()
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)

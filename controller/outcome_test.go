@@ -121,7 +121,7 @@ func TestResultsKept(t *testing.T) {
 func TestReportedOutcome(t *testing.T) {
 	r := store.ProbeRun{Run: schedule.Run{Reserved: 100}}
 	for _, c := range []struct {
-		error, result, out, in, trouble string
+		error, result, out, in, problem string
 		brought                         uint64
 	}{
 		{"", `{"directions": {"out": {"a":1}, "in": {"b":2}}}`, `{"a":1}`, `{"b":2}`, "", 7},
@@ -132,7 +132,7 @@ func TestReportedOutcome(t *testing.T) {
 		{"", `[]`, "", "", "cannot parse the agent's result", 100},
 	} {
 		o := reportedOutcome(r, &agents.ProbeAnswer{Error: c.error, Result: []byte(c.result), SentBytes: 7})
-		if string(o.answers["out"]) != c.out || string(o.answers["in"]) != c.in || o.err != c.trouble || uint64(o.transferred) != c.brought {
+		if string(o.answers["out"]) != c.out || string(o.answers["in"]) != c.in || o.err != c.problem || uint64(o.transferred) != c.brought {
 			t.Errorf("%q, %s: %+v", c.error, c.result, o)
 		}
 	}

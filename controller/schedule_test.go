@@ -149,8 +149,8 @@ func (f *field) hold() (release func()) {
 
 type results struct {
 	Items []struct {
-		From, To, Measure, Trouble string
-		Answer                     *struct {
+		From, To, Measure, Error string
+		Answer                   *struct {
 			TokenRate struct{ Rate struct{ Value float64 } } `json:"token_rate"`
 		}
 	}
@@ -163,8 +163,8 @@ func (s *service) results(query string) (r results) {
 	return r
 }
 
-// measuredTopic returns the number of results with an answer.
-func (r results) measuredTopic() (n int) {
+// measured returns the number of results with an answer.
+func (r results) measured() (n int) {
 	for _, one := range r.Items {
 		if one.Answer != nil {
 			n++
@@ -225,11 +225,11 @@ func TestSchedule(t *testing.T) {
 	}
 	f.until("all connected hosts are measured", func() bool {
 		r := s.results("?newest=true")
-		return r.measuredTopic() == 6 && len(r.Items) == 8
+		return r.measured() == 6 && len(r.Items) == 8
 	})
 	for _, r := range s.results("?newest=true").Items {
-		if away := r.From == "h4" || r.To == "h4"; away != strings.Contains(r.Trouble, "the agent of h4 is not connected") {
-			t.Errorf("%s to %s: %q", r.From, r.To, r.Trouble)
+		if away := r.From == "h4" || r.To == "h4"; away != strings.Contains(r.Error, "the agent of h4 is not connected") {
+			t.Errorf("%s to %s: %q", r.From, r.To, r.Error)
 		}
 	}
 	for query, want := range map[string]float64{"?from=h1&to=h2": 1e8, "?from=h2&to=h1&measure=tokenrate": 5e7, "?from=h3&to=h1&since=2026-01-01T00:00:00Z": 5e7} {
@@ -338,13 +338,13 @@ func TestScheduleLeader(t *testing.T) {
 	again := f.hold()
 	release()
 	f.until("the second measurement runs", func() bool { return f.made() == 2 })
-	if r := s.results(""); r.measuredTopic() != 2 {
+	if r := s.results(""); r.measured() != 2 {
 		t.Errorf("the first measurement has %+v", r)
 	}
 	stop()
 	f.until("the second measurement has ended", func() bool { return len(s.probeState().Running) == 0 })
 	again()
-	if r := s.results("?newest=true&measure=available"); len(r.Items) != 2 || r.measuredTopic() != 0 || !strings.Contains(r.Items[0].Trouble, "disconnected") {
+	if r := s.results("?newest=true&measure=available"); len(r.Items) != 2 || r.measured() != 0 || !strings.Contains(r.Items[0].Error, "disconnected") {
 		t.Errorf("the second measurement has %+v", r)
 	}
 	if text := fmt.Sprint(s.probeState().Spent); text != "[{h1 3.35MB} {h2 3.35MB}]" {

@@ -43,18 +43,18 @@ func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateLis
 		out.Truncated = &a.Cut
 	}
 	l.mu.Lock()
-	troubles := l.enforced.GetSetTroubles()
+	errs := l.enforced.GetSetErrors()
 	l.mu.Unlock()
 	running := map[string]bool{}
 	for i, s := range out.Items {
 		running[s.Set] = true
-		if trouble, ok := troubles[s.Set]; ok {
-			out.Items[i].Error = &trouble
+		if problem, ok := errs[s.Set]; ok {
+			out.Items[i].Error = &problem
 		}
 	}
-	for name, trouble := range troubles {
+	for name, problem := range errs {
 		if !running[name] {
-			out.Items = append(out.Items, api.CollectiveState{Set: name, Error: &trouble, Connections: []api.CollectiveConnection{}})
+			out.Items = append(out.Items, api.CollectiveState{Set: name, Error: &problem, Connections: []api.CollectiveConnection{}})
 		}
 	}
 	return out, nil

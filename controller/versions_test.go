@@ -112,7 +112,7 @@ func TestAgentOfAnotherVersion(t *testing.T) {
 	hello.ProtoReflect().SetUnknown(unknown())
 	strange := &agents.FromAgent{}
 	strange.ProtoReflect().SetUnknown(unknown())
-	enforced := &agents.Enforced{Fence: &agents.Fence{Epoch: 1, Revision: 1}, Troubles: map[string]string{"eth0": "an error"}}
+	enforced := &agents.Enforced{Fence: &agents.Fence{Epoch: 1, Revision: 1}, Errors: map[string]string{"eth0": "an error"}}
 	enforced.ProtoReflect().SetUnknown(unknown())
 	for _, m := range []*agents.FromAgent{agents.From(hello), strange, agents.From(enforced)} {
 		if err := stream.Send(m); err != nil {

@@ -32,8 +32,8 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 	if e := l.enforced; e != nil {
 		text := fmt.Sprintf("%d/%d", e.Fence.GetEpoch(), e.Fence.GetRevision())
 		out.Applied = &text
-		if len(e.SetTroubles) > 0 {
-			out.Collectives = &e.SetTroubles
+		if len(e.SetErrors) > 0 {
+			out.Collectives = &e.SetErrors
 		}
 	}
 	if l.facts == nil {
@@ -69,17 +69,17 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 	}
 	// A document may be for a device pattern, or for a device that does not exist.
 	names := l.names()
-	for _, name := range slices.Sorted(maps.Keys(l.enforced.GetTroubles())) {
-		trouble, kernel := l.enforced.Troubles[name], names.Kernel(name)
+	for _, name := range slices.Sorted(maps.Keys(l.enforced.GetErrors())) {
+		problem, kernel := l.enforced.Errors[name], names.Kernel(name)
 		n := slices.IndexFunc(devices, func(d api.HostDevice) bool { return d.Name == kernel })
 		switch {
 		case n < 0:
-			devices = append(devices, api.HostDevice{Name: name, Error: &trouble})
+			devices = append(devices, api.HostDevice{Name: name, Error: &problem})
 		case devices[n].Error != nil: // by another name of the same device
-			trouble = *devices[n].Error + "; " + trouble
+			problem = *devices[n].Error + "; " + problem
 			fallthrough
 		default:
-			devices[n].Error = &trouble
+			devices[n].Error = &problem
 		}
 	}
 	out.Devices = &devices
@@ -201,7 +201,7 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 			}
 		}
 	}
-	return all, risks, len(l.enforced.GetTroubles()), true
+	return all, risks, len(l.enforced.GetErrors()), true
 }
 
 // counterAt returns counter n of a report, nil if the agent does not send that counter.

@@ -184,10 +184,10 @@ func (i *DesiredState) Revisions() map[string]int64 {
 // Interfaces returns the documents, in the order of their devices. A document that this version
 // cannot parse is reported, and the last one that it could parse is used instead: unknown fields of
 // a newer controller remove nothing.
-func (i *DesiredState) Interfaces() (out []Interface, troubles map[string]error) {
+func (i *DesiredState) Interfaces() (out []Interface, errs map[string]error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	troubles = map[string]error{}
+	errs = map[string]error{}
 	for dev, d := range i.text.Interfaces {
 		w, err := d.parse()
 		if err != nil {
@@ -195,7 +195,7 @@ func (i *DesiredState) Interfaces() (out []Interface, troubles map[string]error)
 			if d.LastValid != nil { // another version may have stored it, so this one may not parse it
 				w, err = d.LastValid.parse()
 			}
-			troubles[dev] = parseError(why, err == nil)
+			errs[dev] = parseError(why, err == nil)
 			if err != nil {
 				continue
 			}
@@ -203,15 +203,15 @@ func (i *DesiredState) Interfaces() (out []Interface, troubles map[string]error)
 		out = append(out, w)
 	}
 	slices.SortFunc(out, func(a, b Interface) int { return cmp.Compare(a.Dev, b.Dev) })
-	return out, troubles
+	return out, errs
 }
 
 // Collectives returns the connection sets, in order (config.SortPolicies). Documents that cannot be
 // parsed are treated as in Interfaces.
-func (i *DesiredState) Collectives() (out []collective.Policy, troubles map[string]error) {
+func (i *DesiredState) Collectives() (out []collective.Policy, errs map[string]error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	troubles = map[string]error{}
+	errs = map[string]error{}
 	for name, text := range i.text.Collectives {
 		p, err := policy(name, text)
 		if err != nil {
@@ -219,7 +219,7 @@ func (i *DesiredState) Collectives() (out []collective.Policy, troubles map[stri
 			if sound, ok := i.text.LastValid[name]; ok {
 				p, err = policy(name, sound)
 			}
-			troubles[name] = parseError(why, err == nil)
+			errs[name] = parseError(why, err == nil)
 			if err != nil {
 				continue
 			}
@@ -227,7 +227,7 @@ func (i *DesiredState) Collectives() (out []collective.Policy, troubles map[stri
 		out = append(out, p)
 	}
 	config.SortPolicies(out)
-	return out, troubles
+	return out, errs
 }
 
 // parseError returns the error for a document that this version cannot parse.

@@ -34,16 +34,16 @@ func TestUnknownDocumentsRemoveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	has := func(when, limit string, trouble bool) {
+	has := func(when, limit string, problem bool) {
 		t.Helper()
 		for range 2 {
-			all, troubles := intent.Interfaces()
+			all, errs := intent.Interfaces()
 			got := ""
 			if len(all) == 1 {
 				got = all[0].OutTree.Limit.String()
 			}
-			if got != limit || (troubles["eth0"] != nil) != trouble {
-				t.Errorf("%s: limit is %q with the errors %v, want %q", when, got, troubles, limit)
+			if got != limit || (errs["eth0"] != nil) != problem {
+				t.Errorf("%s: limit is %q with the errors %v, want %q", when, got, errs, limit)
 			}
 			if intent, err = OpenIntent(dir); err != nil { // restarted
 				t.Fatal(err)
@@ -73,16 +73,16 @@ func TestUnknownDocumentsRemoveNothing(t *testing.T) {
 	sets := func(text string) *agents.Desired {
 		return &agents.Desired{Collectives: []*agents.Document{{Name: "db", Text: text}}}
 	}
-	runs := func(when string, cgroup string, trouble bool) {
+	runs := func(when string, cgroup string, problem bool) {
 		t.Helper()
 		for range 2 {
-			all, troubles := intent.Collectives()
+			all, errs := intent.Collectives()
 			got := ""
 			if len(all) == 1 {
 				got = all[0].Cgroup
 			}
-			if got != cgroup || (troubles["db"] != nil) != trouble {
-				t.Errorf("%s: the set has the cgroup %q with the errors %v, want %q", when, got, troubles, cgroup)
+			if got != cgroup || (errs["db"] != nil) != problem {
+				t.Errorf("%s: the set has the cgroup %q with the errors %v, want %q", when, got, errs, cgroup)
 			}
 			if intent, err = OpenIntent(dir); err != nil {
 				t.Fatal(err)

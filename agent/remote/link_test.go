@@ -186,9 +186,9 @@ func full(t *testing.T, prepare func(dir string)) (dir string, free func()) {
 	return dir, func() { os.Remove(rest) }
 }
 
-// troubles waits for a report in which the errors of eth0 and of the set db contain words, or, for
+// reportsErrors waits for a report in which the errors of eth0 and of the set db contain words, or, for
 // "", in which there are none.
-func (c *controller) troubles(t *testing.T, words string) {
+func (c *controller) reportsErrors(t *testing.T, words string) {
 	t.Helper()
 	for end := time.After(10 * time.Second); ; {
 		select {
@@ -197,7 +197,7 @@ func (c *controller) troubles(t *testing.T, words string) {
 			if e == nil {
 				continue
 			}
-			dev, set := e.Troubles["eth0"], e.SetTroubles["db"]
+			dev, set := e.Errors["eth0"], e.SetErrors["db"]
 			if words == "" && dev == "" && set == "" || words != "" && strings.Contains(dev, words) && strings.Contains(set, words) {
 				return
 			}
@@ -227,7 +227,7 @@ func TestFullDisk(t *testing.T) {
 	d := desired(1, 2, eth0(2, limited("20Mbit")))
 	d.GetDesired().Collectives = []*agents.Document{{Name: "db", Text: "kind: Collective\nname: db\ncgroup: /a\n"}}
 	c.say <- d
-	c.troubles(t, "no space left on device")
+	c.reportsErrors(t, "no space left on device")
 	// The controller does not send the document again.
 	d = desired(1, 3, &agents.Interface{Dev: "eth0", Revision: 2})
 	d.GetDesired().Collectives = []*agents.Document{{Name: "db", Text: "kind: Collective\nname: db\ncgroup: /b\n"}}
@@ -239,7 +239,7 @@ func TestFullDisk(t *testing.T) {
 	free()
 	c.say <- &agents.ToAgent{}
 	within(t, "the desired state changes", 5*time.Second, a.changed)
-	c.troubles(t, "")
+	c.reportsErrors(t, "")
 	if all, _ := a.DesiredState.Interfaces(); len(all) != 1 || all[0].OutTree.Limit.String() != "20Mbit" || a.DesiredState.Fence().Revision != 3 {
 		t.Errorf("interfaces after the write are %+v", all)
 	}
@@ -272,7 +272,7 @@ func TestFullDiskAtRenewal(t *testing.T) {
 	for end := time.After(10 * time.Second); ; {
 		select {
 		case m := <-c.heard:
-			if got := m.GetEnforced().GetTroubles()["eth0"]; !strings.Contains(got, "the renewed certificate") {
+			if got := m.GetEnforced().GetErrors()["eth0"]; !strings.Contains(got, "the renewed certificate") {
 				continue
 			}
 		case <-end:

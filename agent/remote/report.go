@@ -11,10 +11,10 @@ import (
 )
 
 // SetApplied sets what the agent reports as applied, and the errors by device.
-func (l *Link) SetApplied(fence *agents.Fence, troubles map[string]string) {
+func (l *Link) SetApplied(fence *agents.Fence, errs map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.enforced = &agents.Enforced{Fence: fence, Troubles: troubles}
+	l.enforced = &agents.Enforced{Fence: fence, Errors: errs}
 	l.notifyReport()
 }
 
@@ -50,10 +50,10 @@ func (l *Link) report() *agents.Enforced {
 	if l.enforced == nil {
 		return nil
 	}
-	e := &agents.Enforced{Fence: l.enforced.Fence, Troubles: maps.Clone(l.enforced.Troubles), SetTroubles: maps.Clone(l.collectiveErrors)}
+	e := &agents.Enforced{Fence: l.enforced.Fence, Errors: maps.Clone(l.enforced.Errors), SetErrors: maps.Clone(l.collectiveErrors)}
 	for _, r := range l.writeErrors {
-		e.Troubles = r.at(e.Troubles, r.devices)
-		e.SetTroubles = r.at(e.SetTroubles, r.sets)
+		e.Errors = r.at(e.Errors, r.devices)
+		e.SetErrors = r.at(e.SetErrors, r.sets)
 	}
 	return e
 }
@@ -65,18 +65,18 @@ type writeError struct {
 	devices, sets map[string]bool
 }
 
-func (r writeError) at(troubles map[string]string, names map[string]bool) map[string]string {
-	if troubles == nil {
-		troubles = map[string]string{}
+func (r writeError) at(errs map[string]string, names map[string]bool) map[string]string {
+	if errs == nil {
+		errs = map[string]string{}
 	}
 	for name := range names {
-		if other := troubles[name]; other != "" {
-			troubles[name] = other + "; " + r.why
+		if other := errs[name]; other != "" {
+			errs[name] = other + "; " + r.why
 		} else {
-			troubles[name] = r.why
+			errs[name] = r.why
 		}
 	}
-	return troubles
+	return errs
 }
 
 // recordWrite records whether a file could be written, and what its content is. d is the desired state

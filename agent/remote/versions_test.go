@@ -21,8 +21,8 @@ func TestControllerOfAnotherVersion(t *testing.T) {
 	d.GetDesired().ProtoReflect().SetUnknown(strange)
 	c.say <- d
 	within(t, "the desired state changes", 5*time.Second, a.changed)
-	if all, troubles := a.DesiredState.Interfaces(); len(all) != 1 || len(troubles) > 0 {
-		t.Errorf("interfaces are %+v, %v", all, troubles)
+	if all, errs := a.DesiredState.Interfaces(); len(all) != 1 || len(errs) > 0 {
+		t.Errorf("interfaces are %+v, %v", all, errs)
 	}
 	select {
 	case <-c.ended:

@@ -65,10 +65,10 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 
 	ag.Load, ag.Refresh, ag.Latest = desired.load, refresh, desired.latest
 	ag.Connections, ag.Unknown = desired.connections, desired.unparsable
-	ag.Report = func(troubles map[string]string, byHand []string) {
+	ag.Report = func(errs map[string]string, byHand []string) {
 		self.setManuallyChanged(byHand)
-		fence := desired.addProblems(troubles)
-		link.SetApplied(fence, troubles)
+		fence := desired.addProblems(errs)
+		link.SetApplied(fence, errs)
 	}
 	ag.SampleIntervals = interval
 	onSample(ag, counters.take)

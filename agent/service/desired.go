@@ -101,15 +101,15 @@ func (d *desiredState) connections(dev string) []shaper.Assignment {
 
 // addProblems adds the problems of documents to those of devices. It returns which state of the
 // controllers was merged.
-func (d *desiredState) addProblems(troubles map[string]string) *agents.Fence {
+func (d *desiredState) addProblems(errs map[string]string) *agents.Fence {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range d.merged.Problems {
 		text := p.Err.Error()
-		if other := troubles[p.Dev]; other != "" {
+		if other := errs[p.Dev]; other != "" {
 			text = other + "; " + text
 		}
-		troubles[p.Dev] = text
+		errs[p.Dev] = text
 	}
 	return d.fence
 }

@@ -124,16 +124,16 @@ func TestProblems(t *testing.T) {
 	if got := s.unparsable(); !slices.Equal(got, []string{"veth*"}) {
 		t.Errorf("unparsable: %q, want [veth*]", got)
 	}
-	troubles := map[string]string{"eth0": "the kernel denies it", "eth9": "no"}
-	if fence := s.addProblems(troubles); fence.Revision != 2 {
+	errs := map[string]string{"eth0": "the kernel denies it", "eth9": "no"}
+	if fence := s.addProblems(errs); fence.Revision != 2 {
 		t.Errorf("fence: %v, want revision 2", fence)
 	}
 	for dev, want := range map[string]string{
 		"eth0": "the kernel denies it; this version of the agent cannot parse the new document", "veth*": "cannot parse the document",
 		"own0": "a local file of the host configures the device", "eth9": "no",
 	} {
-		if got := troubles[dev]; !strings.Contains(got, want) || len(troubles) != 4 {
-			t.Errorf("trouble of %s: %q, want %q; all: %v", dev, got, want, troubles)
+		if got := errs[dev]; !strings.Contains(got, want) || len(errs) != 4 {
+			t.Errorf("problem of %s: %q, want %q; all: %v", dev, got, want, errs)
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 // Sets runs the connection sets of the controllers.
 type Sets struct {
 	// Report is called with the problems, by set, when they change.
-	Report func(troubles map[string]string)
+	Report func(errs map[string]string)
 
 	kick chan struct{}
 	told map[string]string
@@ -86,72 +86,72 @@ func (s *Sets) Run(ctx context.Context) {
 		case <-s.kick:
 		case <-again.C:
 		}
-		troubles, next := s.step()
+		errs, next := s.step()
 		again.Stop()
 		if next > 0 {
 			again.Reset(next)
 		}
-		if !maps.Equal(troubles, s.told) || s.told == nil {
-			s.told = troubles
-			for name, trouble := range troubles {
-				slog.Warn("connection set does not run as configured", "set", name, "error", trouble)
+		if !maps.Equal(errs, s.told) || s.told == nil {
+			s.told = errs
+			for name, problem := range errs {
+				slog.Warn("connection set does not run as configured", "set", name, "error", problem)
 			}
-			s.Report(troubles)
+			s.Report(errs)
 		}
 	}
 }
 
 // step brings the running sets to the desired state. It returns the time until the next step if
 // nothing changes; 0 means that no step is necessary.
-func (s *Sets) step() (troubles map[string]string, again time.Duration) {
+func (s *Sets) step() (errs map[string]string, again time.Duration) {
 	s.mu.Lock()
 	want, wrong := s.want, s.parseErrors
 	s.mu.Unlock()
-	troubles = map[string]string{}
+	errs = map[string]string{}
 	for name, err := range wrong {
-		troubles[name] = err.Error()
+		errs[name] = err.Error()
 	}
 	if len(want) == 0 {
-		return troubles, s.end()
+		return errs, s.end()
 	}
 	local := queryLocal()
 	want = slices.DeleteFunc(slices.Clone(want), func(p collective.Policy) bool {
 		by, taken := local.sets[p.Name]
 		if taken {
-			troubles[p.Name] = fmt.Sprintf("program %s on this host already runs a set of this name (headgate collective run): stop the program, or rename one of the sets", by)
+			errs[p.Name] = fmt.Sprintf("program %s on this host already runs a set of this name (headgate collective run): stop the program, or rename one of the sets", by)
 		}
 		return taken
 	})
 	switch {
 	case len(want) == 0:
-		return troubles, cmp.Or(s.end(), queryInterval)
+		return errs, cmp.Or(s.end(), queryInterval)
 	case s.running == nil:
-		if err := s.start(want, troubles); err != nil {
+		if err := s.start(want, errs); err != nil {
 			for _, p := range want {
-				troubles[p.Name] = cmp.Or(troubles[p.Name], err.Error())
+				errs[p.Name] = cmp.Or(errs[p.Name], err.Error())
 			}
-			return troubles, retryInterval
+			return errs, retryInterval
 		}
 	default:
 		failed, err := s.running.host.Change(want)
 		for _, p := range want {
 			if err := cmp.Or(failed[p.Name], err); err != nil {
-				troubles[p.Name] = err.Error()
+				errs[p.Name] = err.Error()
 			}
 		}
 	}
-	for name, trouble := range s.running.problems(local) {
-		troubles[name] = cmp.Or(troubles[name], trouble)
+	for name, problem := range s.running.problems(local) {
+		errs[name] = cmp.Or(errs[name], problem)
 	}
-	return troubles, queryInterval
+	return errs, queryInterval
 }
 
 // start starts the sets that this host supports.
-func (s *Sets) start(want []collective.Policy, troubles map[string]string) error {
+func (s *Sets) start(want []collective.Policy, errs map[string]string) error {
 	var can []collective.Policy
 	for _, p := range want {
 		if err := host.Check(p); err != nil {
-			troubles[p.Name] = err.Error()
+			errs[p.Name] = err.Error()
 			continue
 		}
 		can = append(can, p)

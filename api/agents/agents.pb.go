@@ -802,8 +802,8 @@ func (x *Document) GetText() string {
 type Enforced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fence         *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"`
-	Troubles      map[string]string      `protobuf:"bytes,2,rep,name=troubles,proto3" json:"troubles,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                          // errors, by device
-	SetTroubles   map[string]string      `protobuf:"bytes,3,rep,name=set_troubles,json=setTroubles,proto3" json:"set_troubles,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // errors, by connection set
+	Errors        map[string]string      `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                        // errors, by device
+	SetErrors     map[string]string      `protobuf:"bytes,3,rep,name=set_errors,json=setErrors,proto3" json:"set_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // errors, by connection set
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -845,16 +845,16 @@ func (x *Enforced) GetFence() *Fence {
 	return nil
 }
 
-func (x *Enforced) GetTroubles() map[string]string {
+func (x *Enforced) GetErrors() map[string]string {
 	if x != nil {
-		return x.Troubles
+		return x.Errors
 	}
 	return nil
 }
 
-func (x *Enforced) GetSetTroubles() map[string]string {
+func (x *Enforced) GetSetErrors() map[string]string {
 	if x != nil {
-		return x.SetTroubles
+		return x.SetErrors
 	}
 	return nil
 }
@@ -2169,15 +2169,16 @@ const file_agents_proto_rawDesc = "" +
 	"\bdocument\x18\x03 \x01(\fR\bdocument\"2\n" +
 	"\bDocument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xbd\x02\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xad\x02\n" +
 	"\bEnforced\x12(\n" +
-	"\x05fence\x18\x01 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12?\n" +
-	"\btroubles\x18\x02 \x03(\v2#.headgate.v1.Enforced.TroublesEntryR\btroubles\x12I\n" +
-	"\fset_troubles\x18\x03 \x03(\v2&.headgate.v1.Enforced.SetTroublesEntryR\vsetTroubles\x1a;\n" +
-	"\rTroublesEntry\x12\x10\n" +
+	"\x05fence\x18\x01 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x129\n" +
+	"\x06errors\x18\x02 \x03(\v2!.headgate.v1.Enforced.ErrorsEntryR\x06errors\x12C\n" +
+	"\n" +
+	"set_errors\x18\x03 \x03(\v2$.headgate.v1.Enforced.SetErrorsEntryR\tsetErrors\x1a9\n" +
+	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
-	"\x10SetTroublesEntry\x12\x10\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
+	"\x0eSetErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x01\n" +
 	"\x05Facts\x12-\n" +
@@ -2331,8 +2332,8 @@ var file_agents_proto_goTypes = []any{
 	(*ProbeServing)(nil),    // 25: headgate.v1.ProbeServing
 	(*ProbeEnd)(nil),        // 26: headgate.v1.ProbeEnd
 	nil,                     // 27: headgate.v1.Hello.InterfacesEntry
-	nil,                     // 28: headgate.v1.Enforced.TroublesEntry
-	nil,                     // 29: headgate.v1.Enforced.SetTroublesEntry
+	nil,                     // 28: headgate.v1.Enforced.ErrorsEntry
+	nil,                     // 29: headgate.v1.Enforced.SetErrorsEntry
 }
 var file_agents_proto_depIdxs = []int32{
 	4,  // 0: headgate.v1.FromAgent.hello:type_name -> headgate.v1.Hello
@@ -2355,8 +2356,8 @@ var file_agents_proto_depIdxs = []int32{
 	7,  // 17: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
 	8,  // 18: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
 	5,  // 19: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
-	28, // 20: headgate.v1.Enforced.troubles:type_name -> headgate.v1.Enforced.TroublesEntry
-	29, // 21: headgate.v1.Enforced.set_troubles:type_name -> headgate.v1.Enforced.SetTroublesEntry
+	28, // 20: headgate.v1.Enforced.errors:type_name -> headgate.v1.Enforced.ErrorsEntry
+	29, // 21: headgate.v1.Enforced.set_errors:type_name -> headgate.v1.Enforced.SetErrorsEntry
 	12, // 22: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
 	11, // 23: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
 	14, // 24: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport

@@ -1036,9 +1036,15 @@ type ProbeResult struct {
 	// At When the measurement was completed. Absent if every attempt failed.
 	At *time.Time `json:"at,omitempty"`
 
+	// Attempted When the last attempt was made.
+	Attempted time.Time `json:"attempted"`
+
 	// By The host that ran the measurement.
-	By   *Name `json:"by,omitempty"`
-	From Name  `json:"from"`
+	By *Name `json:"by,omitempty"`
+
+	// Error Why the last attempt failed.
+	Error *string `json:"error,omitempty"`
+	From  Name    `json:"from"`
 
 	// FromDevices The devices that the path passes at from.
 	FromDevices *[]string    `json:"from_devices,omitempty"`
@@ -1054,12 +1060,6 @@ type ProbeResult struct {
 
 	// ToDevices The devices that the path passes at to.
 	ToDevices *[]string `json:"to_devices,omitempty"`
-
-	// Tried When the last attempt was made.
-	Tried time.Time `json:"tried"`
-
-	// Trouble Why the last attempt failed.
-	Trouble *string `json:"trouble,omitempty"`
 }
 
 // ProbeResultList defines model for ProbeResultList.

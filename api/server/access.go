@@ -55,7 +55,7 @@ func (s *Server) PutTenant(w http.ResponseWriter, r *http.Request, name string, 
 	})
 }
 
-// DeleteTenant deletes a tenant that owns no groups and no tokens.
+// DeleteTenant deletes a tenant that owns no groups and no valid tokens.
 func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name string, _ api.DeleteTenantParams) {
 	key := store.Key(store.Tenants, name)
 	s.change(w, r, key, func(c *changeRequest) (response, error) {
@@ -84,7 +84,7 @@ func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name strin
 			if err := d.Into(&t); err != nil {
 				return response{}, err
 			}
-			if t.Tenant == name {
+			if t.Tenant == name && time.Now().Before(t.Expires) {
 				return response{}, refuse(http.StatusConflict, "tenant %s has token %s: revoke it first", name, t.ID)
 			}
 		}

@@ -23,20 +23,20 @@ func Check(p collective.Policy) error {
 
 // Change replaces the sets of a running Host. Unchanged sets are not touched, and a set
 // with new weights, rules or users keeps what it has learned of its remaining
-// connections. troubles has the errors by set; such a set is unchanged, or missing if it
+// connections. errs has the errors by set; such a set is unchanged, or missing if it
 // is new.
-func (h *Host) Change(policies []collective.Policy) (troubles map[string]error, err error) {
-	err = h.requests.Do(func() { troubles = h.change(policies) })
-	return troubles, err
+func (h *Host) Change(policies []collective.Policy) (errs map[string]error, err error) {
+	err = h.requests.Do(func() { errs = h.change(policies) })
+	return errs, err
 }
 
 func (h *Host) change(policies []collective.Policy) map[string]error {
-	troubles := map[string]error{}
+	errs := map[string]error{}
 	var sets, attached []*set
 	for _, p := range policies {
 		s, fresh, err := h.ensureSet(p, attached)
 		if err != nil {
-			troubles[p.Name] = err
+			errs[p.Name] = err
 		}
 		if s == nil {
 			continue
@@ -52,7 +52,7 @@ func (h *Host) change(policies []collective.Policy) map[string]error {
 			h.join(s)
 		}
 	}
-	return troubles
+	return errs
 }
 
 // ensureSet creates or updates the set of a policy. fresh reports whether it was attached for

@@ -50,16 +50,16 @@ func TestChange(t *testing.T) {
 	}
 	change := func(policies ...collective.Policy) map[string]error {
 		t.Helper()
-		troubles, err := r.Change(policies)
+		errs, err := r.Change(policies)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return troubles
+		return errs
 	}
-	none := func(troubles map[string]error) {
+	none := func(errs map[string]error) {
 		t.Helper()
-		if len(troubles) > 0 {
-			t.Errorf("change failed: %v", troubles)
+		if len(errs) > 0 {
+			t.Errorf("change failed: %v", errs)
 		}
 	}
 	cycles := func() (all []control) {
@@ -92,8 +92,8 @@ func TestChange(t *testing.T) {
 	}
 	bad := db(4)
 	bad.Join = []string{"headgate-no-such"}
-	if troubles := change(bad, wide); len(troubles) != 1 || troubles["db"] == nil || !strings.Contains(troubles["db"].Error(), "cannot resolve user") {
-		t.Errorf("unknown user: %v", troubles)
+	if errs := change(bad, wide); len(errs) != 1 || errs["db"] == nil || !strings.Contains(errs["db"].Error(), "cannot resolve user") {
+		t.Errorf("unknown user: %v", errs)
 	}
 	where("unchanged after the error", 1, 2)
 	none(change(db(4)))

@@ -44,13 +44,13 @@ func (e External) Open(ctx context.Context) (*store.Store, error) {
 func (e External) connect(ctx context.Context, timeout time.Duration) (*store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	trouble := e.probeMembers(ctx)
-	if trouble != nil {
-		slog.Warn("cannot connect to etcd, retrying", "error", trouble)
+	problem := e.probeMembers(ctx)
+	if problem != nil {
+		slog.Warn("cannot connect to etcd, retrying", "error", problem)
 	}
 	s, err := store.Open(ctx, e.Endpoint)
-	if err != nil && trouble != nil {
-		err = fmt.Errorf("%w: %w", err, trouble)
+	if err != nil && problem != nil {
+		err = fmt.Errorf("%w: %w", err, problem)
 	}
 	return s, err
 }

@@ -78,7 +78,7 @@ type probeResult struct {
 	From   string       `json:"from"`
 	To     string       `json:"to"`
 	Answer *path.Answer `json:"answer"`
-	Error  string       `json:"trouble"`
+	Error  string       `json:"error"`
 }
 
 // found returns the newest results.

@@ -120,7 +120,7 @@ func TestServicePattern(t *testing.T) {
 		})
 
 		s.must("PUT", "/v1/hosts/h1/interfaces/vehost", document("40Mbit"))
-		s.eventually("the trouble names the owner before the device exists", func() bool {
+		s.eventually("the problem names the owner before the device exists", func() bool {
 			d, ok := s.device("vehost")
 			return ok && d.Error != nil && strings.Contains(*d.Error, "a local file of the host configures the device")
 		})
@@ -170,9 +170,9 @@ func TestServiceFacts(t *testing.T) {
 		if got := foreign("other1"); got != "" {
 			t.Errorf("other1 has foreign traffic control %q", got)
 		}
-		// An interface for the device is not applied, and the trouble names the qdisc.
+		// An interface for the device is not applied, and the problem names the qdisc.
 		s.must("PUT", "/v1/hosts/h1/interfaces/other0", `{"out": {"limit": "10Mbit", "groups": [{"name": "rest", "default": true}]}}`)
-		s.eventually("the trouble names the foreign qdisc", func() bool {
+		s.eventually("the problem names the foreign qdisc", func() bool {
 			d, _ := s.device("other0")
 			return d.Error != nil && strings.Contains(*d.Error, "tbf")
 		})

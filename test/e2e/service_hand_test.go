@@ -53,7 +53,7 @@ func TestServiceLocalApply(t *testing.T) {
 			}
 			s.localCommand(append([]string{"apply", "-f", file}, args...)...)
 		}
-		trouble := func(what string) func() bool {
+		problem := func(what string) func() bool {
 			return func() bool {
 				d, _ := s.device("dev0")
 				if d.Error == nil {
@@ -64,8 +64,8 @@ func TestServiceLocalApply(t *testing.T) {
 		}
 		left := func(what, remedy string) {
 			t.Helper()
-			s.eventually("the trouble contains "+what, trouble(what))
-			s.eventually("the trouble contains "+remedy, trouble(remedy))
+			s.eventually("the problem contains "+what, problem(what))
+			s.eventually("the problem contains "+remedy, problem(remedy))
 			s.eventually("the owner is local", s.owned("dev0", "local"))
 			if !limit("90Mbit")() {
 				t.Errorf("the local configuration is not in force: %s", s.localCommand("show"))
@@ -74,7 +74,7 @@ func TestServiceLocalApply(t *testing.T) {
 		helped := func(rate string) {
 			t.Helper()
 			s.eventually("the service's limit is in force", limit(rate))
-			s.eventually("no trouble", trouble(""))
+			s.eventually("no problem", problem(""))
 			s.eventually("the owner is the controller", s.owned("dev0", "controller"))
 		}
 		put("20Mbit")

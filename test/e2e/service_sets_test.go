@@ -110,7 +110,7 @@ func TestServiceSets(t *testing.T) {
 	})
 }
 
-// A set that the host cannot run has a trouble. A set that a local program runs stays with the program
+// A set that the host cannot run has a problem. A set that a local program runs stays with the program
 // until the program exits. Other sets are not disturbed, and weights change at run time. Sets that are
 // deleted while the agent is down are gone after its restart. The agent runs the other sets without a
 // controller.
@@ -163,7 +163,7 @@ func TestServiceSetsTrouble(t *testing.T) {
 		s.waitSets(10*time.Second, "the set has the new weight", weight(3))
 
 		put("nobody", "join: [headgate-no-such]\n")
-		s.waitSets(10*time.Second, "the trouble names the unknown user", func(states []host.State) bool {
+		s.waitSets(10*time.Second, "the problem names the unknown user", func(states []host.State) bool {
 			return strings.Contains(of(states, "nobody").Error, "cannot resolve user headgate-no-such")
 		})
 		s.checkOutput(0, "cannot resolve user headgate-no-such", there("collective", "show")...)

@@ -433,8 +433,12 @@ export type ProbeResult = {
 	answer?: ProbeAnswer;
 	/** When the measurement was completed. Absent if every attempt failed. */
 	at?: string;
+	/** When the last attempt was made. */
+	attempted: string;
 	/** The host that ran the measurement. */
 	by?: Name;
+	/** Why the last attempt failed. */
+	error?: string;
 	from: Name;
 	/** The devices that the path passes at from. */
 	from_devices?: (string)[];
@@ -446,10 +450,6 @@ export type ProbeResult = {
 	to: Name;
 	/** The devices that the path passes at to. */
 	to_devices?: (string)[];
-	/** When the last attempt was made. */
-	tried: string;
-	/** Why the last attempt failed. */
-	trouble?: string;
 };
 export type ProbeResultList = {
 	items: (ProbeResult)[];

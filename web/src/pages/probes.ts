@@ -40,7 +40,7 @@ function value(r: ProbeResult): number | undefined {
 
 /** formatResult formats the result of a measurement. */
 function formatResult(r: ProbeResult): string {
-	if (!r.at) return r.trouble ? "failed" : "pending";
+	if (!r.at) return r.error ? "failed" : "pending";
 	if (r.measure === "path") return r.rtt_ns ? showSeconds(r.rtt_ns / 1e9) : "–";
 	const v = value(r), size = r.answer?.limiter?.bucket?.size?.value ?? r.answer?.token_rate?.bucket?.value;
 	const what = r.measure === "limiter" ? (r.answer?.limiter?.class ?? "") : "";
@@ -114,7 +114,7 @@ function matrixOf(list: ProbeResult[]): HTMLElement {
 			name: to,
 			cell: (from: string) => {
 				const r = of(from, to);
-				return r ? h("a", { href: `${path("probes", from, to)}?measure=${r.measure}`, class: r.trouble ? "bad" : null }, formatResult(r)) : "–";
+				return r ? h("a", { href: `${path("probes", from, to)}?measure=${r.measure}`, class: r.error ? "bad" : null }, formatResult(r)) : "–";
 			},
 		})),
 	], hosts);
@@ -250,7 +250,7 @@ route("/probes/:/:", ([from, to]) => `${from} to ${to}`, async (on, args, signal
 	const picture = chart(`${name} from ${from} to ${to}`, signal, measure === "path" ? showSeconds : showRate);
 	const of = (r: ProbeResult): number | undefined => (measure === "path" ? (r.rtt_ns ?? 0) / 1e9 : value(r));
 	fill(on, title(`${from} to ${to}`, h("a", { href: "/probes" }, "Probes"), proposeButton(from, "primary")), tabs,
-		last?.trouble && h("p", { class: "bad" }, `Last attempt failed (${new Date(last.tried).toLocaleString()}): ${last.trouble}.`),
+		last?.error && h("p", { class: "bad" }, `Last attempt failed (${new Date(last.attempted).toLocaleString()}): ${last.error}.`),
 		list.length === 0 ? (last ? empty(`No results for ${name}: all attempts failed.`, "The schedule retries the measurement.") : empty(`No results for ${name} on this path.`, "Add this measure to the schedule on the Probes page.")) : h("section", {}, h("h2", {}, name), picture.on, table(`${name} from ${from} to ${to}`, [
 			{ name: "Time", cell: (r) => h("time", { datetime: r.at ?? "" }, new Date(r.at ?? 0).toLocaleString()) },
 			{ name: "Result", cell: (r) => [formatResult(r), unknownReason(r) && h("span", { class: "quiet" }, ` (${unknownReason(r).replace(/^cannot estimate(: |, because )?/, "")})`)] },
