@@ -78,7 +78,7 @@ func (h *host) facts() *agents.Facts {
 	}
 	names := agent.Names(devices)
 	for _, dev := range devices {
-		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody", Foreign: h.foreign[dev.Name], Altnames: dev.AltNames}
+		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "none", Foreign: h.foreign[dev.Name], Altnames: dev.AltNames}
 		origin := h.origin(names, dev.Name)
 		switch {
 		case slices.Contains(h.manuallyChanged, dev.Name), origin == "" && slices.Contains(h.unmanagedShaped, dev.Name):

@@ -986,9 +986,9 @@ type Device struct {
 	Up            bool                   `protobuf:"varint,2,opt,name=up,proto3" json:"up,omitempty"`
 	Mtu           int32                  `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	SpeedBps      uint64                 `protobuf:"varint,4,opt,name=speed_bps,json=speedBps,proto3" json:"speed_bps,omitempty"` // 0 if unknown
-	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
-	Foreign       []string               `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"`   // traffic control that Headgate did not create
-	Altnames      []string               `protobuf:"bytes,7,rep,name=altnames,proto3" json:"altnames,omitempty"` // alternative names; empty from an agent that does not report them
+	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`                        // local, controller or none
+	Foreign       []string               `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"`                    // traffic control that Headgate did not create
+	Altnames      []string               `protobuf:"bytes,7,rep,name=altnames,proto3" json:"altnames,omitempty"`                  // alternative names; empty from an agent that does not report them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
