@@ -1,0 +1,474 @@
+package stripe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Limits, chosen for Headgate.
+const (
+	// initialWindow is the credit of each connection from the beginning, so that small ones need no round trip.
+	initialWindow = 256 << 10
+	// minSuspicion is the shortest time without an acknowledgement after which a stream is suspect.
+	minSuspicion = 300 * time.Millisecond
+	// ackFrames and ackDelay are after how many frames, and after what time, an acknowledgement is sent.
+	ackFrames, ackDelay = 8, 2 * time.Millisecond
+	// pingInterval is the interval of pings on a suspect stream.
+	pingInterval = 500 * time.Millisecond
+	// unknownBacklog is the backlog of a connection whose caller has more to write than MaxPending.
+	unknownBacklog = 1 << 40
+	// maxUnopened is how many connections may have data before their Open arrives, which another stream carries.
+	maxUnopened = 1000
+)
+
+// Options configure a session.
+type Options struct {
+	// Dialer is true at the agent that dials the streams, and false at the other: each opens connections with
+	// numbers of its own, even and odd.
+	Dialer bool
+	// ConnWindow is the largest credit of a connection in bytes, and with it the most that its reassembly buffer
+	// holds; SessionWindow limits the credit of all connections beyond the initial one.
+	ConnWindow, SessionWindow int
+	// MaxPending is how many bytes of a connection may wait to be sent before Conn.Room is 0.
+	MaxPending int
+}
+
+// Session is one agent's end of the streams to another agent, and the connections that they carry. Its methods
+// must not be called at the same time.
+type Session struct {
+	options Options
+	streams map[uint32]*stream
+	conns   map[uint32]*Conn
+	// newest is the newest number of a connection that the other agent opened, and next the one that this agent
+	// opens next.
+	newest, next uint32
+	// control are frames other than data that wait to be sent, and again are chunks of streams that ended or are
+	// suspect. Both come before data.
+	control []Frame
+	again   []*chunk
+	// sending are the connections with chunks that the receiver permits, in the order of their turns.
+	sending []*Conn
+	backlog int // bytes of these chunks
+	window  int // credit beyond the initial one, of all connections
+	events  []Event
+}
+
+// Event is something that the caller must act on.
+type Event struct {
+	Kind EventKind
+	Conn *Conn
+	// Description is that of Open, for EventOpen; Reason is why the connection ended, for EventReset.
+	Description []byte
+	Reason      string
+}
+
+// EventKind is the kind of an event.
+type EventKind int
+
+// The kinds of events.
+const (
+	// EventOpen: the other agent opens a connection, which Accept or Reset answers.
+	EventOpen EventKind = iota + 1
+	// EventOpened: the other agent has accepted the connection.
+	EventOpened
+	// EventData: Read has something, or the direction has ended.
+	EventData
+	// EventRoom: Room is no longer 0.
+	EventRoom
+	// EventReset: the connection has ended at once, in both directions.
+	EventReset
+	// EventClosed: both directions have ended, and all was acknowledged.
+	EventClosed
+)
+
+// stream is a stream of the session.
+type stream struct {
+	number   uint32
+	estimate Estimate
+	writable bool
+	// sent are the frames that were not acknowledged, in the order in which they were sent; acknowledged is how
+	// many came before them.
+	sent         []sentFrame
+	acknowledged uint64
+	progress     time.Duration // when a frame was last acknowledged, or sent while none was on the way
+	suspect      bool
+	lastPing     time.Duration
+	// received is how many frames arrived, and reported how many of these were acknowledged. due is when an
+	// acknowledgement is due, if there is something to acknowledge.
+	received, reported uint64
+	due                time.Duration
+	dueSet             bool
+}
+
+type sentFrame struct {
+	Frame
+	chunk *chunk
+	at    time.Duration
+	// arrives is when the frame was estimated to arrive.
+	arrives time.Duration
+}
+
+// chunk is a part of a connection's bytes, which is sent in one frame.
+type chunk struct {
+	conn    *Conn
+	offset  uint64
+	data    []byte
+	fin     bool
+	acked   bool
+	waiting bool // in again
+	copies  int
+	// last is the newest copy, and the stream that carries it.
+	last   *stream
+	arrive time.Duration
+}
+
+// NewSession returns a session without streams.
+func NewSession(o Options) *Session {
+	s := &Session{options: o, streams: map[uint32]*stream{}, conns: map[uint32]*Conn{}, next: 1, newest: 0}
+	if o.Dialer {
+		s.next = 2
+	}
+	return s
+}
+
+// AddStream adds a stream. Both agents call it by the same number, which no stream had before.
+func (s *Session) AddStream(number uint32, e Estimate) {
+	s.streams[number] = &stream{number: number, estimate: e}
+}
+
+// RemoveStream removes a stream that ended. What was not acknowledged is sent on others.
+func (s *Session) RemoveStream(number uint32) {
+	st := s.streams[number]
+	if st == nil {
+		return
+	}
+	delete(s.streams, number)
+	s.resend(st)
+	st.sent = nil
+}
+
+// resend queues what a stream has not been acknowledged for other streams.
+func (s *Session) resend(st *stream) {
+	for n := range st.sent {
+		f := &st.sent[n]
+		switch {
+		case f.chunk != nil:
+			f.chunk.copies--
+			if !f.chunk.acked && !f.chunk.waiting && f.chunk.conn.state != ended {
+				f.chunk.waiting = true
+				s.again = append(s.again, f.chunk)
+			}
+			f.chunk = nil // a later acknowledgement, if the stream recovers, finds nothing
+		case f.Kind == Open || f.Kind == Opened || f.Kind == Reset:
+			s.control = append(s.control, f.Frame)
+		case f.Kind == Ack:
+			if o := s.streams[f.Conn]; o != nil {
+				o.due, o.dueSet = 0, true
+			}
+		case f.Kind == Credit:
+			if c := s.conns[f.Conn]; c != nil {
+				c.queueCredit()
+			}
+		}
+		f.Kind = 0
+	}
+}
+
+// Writable tells that a stream can take a frame, until Next assigns one to it.
+func (s *Session) Writable(number uint32, e Estimate) {
+	if st := s.streams[number]; st != nil {
+		st.estimate, st.writable = e, true
+	}
+}
+
+// Update replaces the estimate of a stream.
+func (s *Session) Update(number uint32, e Estimate) {
+	if st := s.streams[number]; st != nil {
+		st.estimate = e
+	}
+}
+
+// Next assigns the next frame to a stream that can take it. The caller writes the frame to the stream, and calls
+// Writable when the stream can take another. ok is false if nothing can be sent now.
+func (s *Session) Next(now time.Duration) (number uint32, f Frame, ok bool) {
+	if st := s.first(nil); st != nil {
+		if f, ok := s.nextControl(st, now); ok {
+			return s.send(st, f, nil, now), f, true
+		}
+		if c := s.nextAgain(); c != nil {
+			if st = s.first(c.last); st != nil {
+				s.again = s.again[1:]
+				c.waiting = false
+				return s.sendChunk(st, c, now)
+			}
+		}
+	}
+	if number, f, ok = s.nextData(now); ok {
+		return number, f, true
+	}
+	return s.probe(now)
+}
+
+// usable returns the streams that get frames, by number, so that a session does the same in each run: those that
+// are not suspect, or all if there are none.
+func (s *Session) usable() []*stream {
+	all := s.sorted()
+	sound := slices.DeleteFunc(slices.Clone(all), func(st *stream) bool { return st.suspect })
+	if len(sound) == 0 {
+		return all
+	}
+	return sound
+}
+
+// first returns the stream with the shortest round-trip time of those that can take a frame, nil if there is none.
+// It prefers others to avoid.
+func (s *Session) first(avoid *stream) (best *stream) {
+	for _, st := range s.usable() {
+		better := best == nil || best == avoid || st != avoid && st.estimate.RTT < best.estimate.RTT
+		if st.writable && better {
+			best = st
+		}
+	}
+	return best
+}
+
+// nextControl returns the next frame without data.
+func (s *Session) nextControl(st *stream, now time.Duration) (Frame, bool) {
+	if len(s.control) > 0 {
+		f := s.control[0]
+		s.control = s.control[1:]
+		if f.Kind == Credit {
+			c := s.conns[f.Conn]
+			if c == nil {
+				return s.nextControl(st, now)
+			}
+			f.Offset, c.creditQueued = c.granted, false
+		}
+		return f, true
+	}
+	for _, o := range s.sorted() {
+		if o.dueSet && (o.received-o.reported >= ackFrames || now >= o.due) {
+			o.reported, o.dueSet = o.received, false
+			return Frame{Kind: Ack, Conn: o.number, Offset: o.received}, true
+		}
+	}
+	return Frame{}, false
+}
+
+// sorted returns the streams by number, so that a session does the same in each run.
+func (s *Session) sorted() []*stream {
+	all := slices.Collect(maps.Values(s.streams))
+	slices.SortFunc(all, func(a, b *stream) int { return int(a.number) - int(b.number) })
+	return all
+}
+
+// nextAgain returns the next chunk to send again, nil if there is none.
+func (s *Session) nextAgain() *chunk {
+	for len(s.again) > 0 {
+		c := s.again[0]
+		if !c.acked && c.conn.state != ended {
+			return c
+		}
+		c.waiting = false
+		s.again = s.again[1:]
+	}
+	return nil
+}
+
+// nextData assigns the next chunk of the connection whose turn it is, or, if the receiver permits none, one that
+// a slow stream holds back.
+func (s *Session) nextData(now time.Duration) (number uint32, f Frame, ok bool) {
+	all, candidates := s.candidates()
+	for turn := range s.sending {
+		c := s.sending[turn]
+		k := c.pending[0]
+		backlog := s.backlog
+		if c.full {
+			backlog = unknownBacklog
+		}
+		n := pick(candidates, len(k.data), backlog, int(c.credit-k.offset)-len(k.data))
+		if n < 0 {
+			continue
+		}
+		c.pending = c.pending[1:]
+		c.pendingBytes -= len(k.data)
+		c.unacked = append(c.unacked, k)
+		s.sending = slices.Delete(s.sending, turn, turn+1)
+		s.backlog -= c.backlog
+		c.backlog, c.queued = 0, false
+		s.queue(c)
+		if c.full && c.Room() > 0 {
+			c.full = false
+			s.event(Event{Kind: EventRoom, Conn: c})
+		}
+		return s.sendChunk(all[n], k, now)
+	}
+	if len(s.sending) > 0 {
+		return 0, Frame{}, false
+	}
+	return s.overtake(now)
+}
+
+func (s *Session) candidates() (all []*stream, out []candidate) {
+	all = s.usable()
+	for _, st := range all {
+		out = append(out, candidate{st.estimate, st.writable})
+	}
+	return all, out
+}
+
+// overtake sends the first chunk that a connection without credit waits for once more, if it would arrive much
+// earlier than on the stream that carries it.
+func (s *Session) overtake(now time.Duration) (number uint32, f Frame, ok bool) {
+	best := s.first(nil)
+	if best == nil {
+		return 0, Frame{}, false
+	}
+	for _, c := range s.sortedConns() {
+		if len(c.pending) == 0 || len(c.unacked) == 0 {
+			continue
+		}
+		k := c.unacked[0]
+		if k.copies == 1 && !k.waiting && k.last != best && now+2*best.estimate.Arrival(len(k.data)) < k.arrive {
+			return s.sendChunk(best, k, now)
+		}
+	}
+	return 0, Frame{}, false
+}
+
+func (s *Session) sortedConns() []*Conn {
+	all := slices.Collect(maps.Values(s.conns))
+	slices.SortFunc(all, func(a, b *Conn) int { return int(a.Number) - int(b.Number) })
+	return all
+}
+
+// probe sends a ping on a suspect stream.
+func (s *Session) probe(now time.Duration) (number uint32, f Frame, ok bool) {
+	for _, st := range s.sorted() {
+		if st.suspect && st.writable && now-st.lastPing >= pingInterval {
+			st.lastPing = now
+			f := Frame{Kind: Ping, Offset: uint64(now)}
+			return s.send(st, f, nil, now), f, true
+		}
+	}
+	return 0, Frame{}, false
+}
+
+func (s *Session) sendChunk(st *stream, k *chunk, now time.Duration) (uint32, Frame, bool) {
+	f := Frame{Kind: Data, Conn: k.conn.Number, Offset: k.offset, Fin: k.fin, Payload: k.data}
+	return s.send(st, f, k, now), f, true
+}
+
+func (s *Session) send(st *stream, f Frame, k *chunk, now time.Duration) uint32 {
+	arrives := now + st.estimate.Arrival(len(f.Payload))
+	if k != nil {
+		k.copies++
+		k.last, k.arrive = st, arrives
+	}
+	if len(st.sent) == 0 {
+		st.progress = now
+	}
+	st.sent = append(st.sent, sentFrame{f, k, now, arrives})
+	st.writable = false
+	return st.number
+}
+
+// Deadline returns when Next has an acknowledgement to send at the latest, false if there is none.
+func (s *Session) Deadline() (at time.Duration, ok bool) {
+	for _, st := range s.streams {
+		if st.dueSet && (!ok || st.due < at) {
+			at, ok = st.due, true
+		}
+	}
+	return at, ok
+}
+
+// Idle reports whether nothing waits to be sent or acknowledged, so that Tick has nothing to do.
+func (s *Session) Idle() bool {
+	for _, st := range s.streams {
+		if len(st.sent) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Tick finds streams that make no progress. The caller calls it at least every 100 ms.
+func (s *Session) Tick(now time.Duration) {
+	for _, st := range s.streams {
+		waits := slices.ContainsFunc(st.sent, func(f sentFrame) bool { return f.Kind != Ack })
+		if waits && !st.suspect && now-st.progress >= max(3*st.estimate.RTT, minSuspicion) && len(s.streams) > 1 {
+			st.suspect = true
+			s.resend(st)
+		}
+	}
+}
+
+// Suspect reports whether a stream makes no progress.
+func (s *Session) Suspect(number uint32) bool {
+	st := s.streams[number]
+	return st != nil && st.suspect
+}
+
+// Receive processes a frame that arrived on a stream. An error means that the stream must end.
+func (s *Session) Receive(number uint32, f Frame, now time.Duration) error {
+	st := s.streams[number]
+	if st == nil {
+		return fmt.Errorf("%w: stream %d", ErrFrame, number)
+	}
+	st.received++
+	if f.Kind != Ack {
+		if !st.dueSet {
+			st.due, st.dueSet = now+ackDelay, true
+		}
+	}
+	switch f.Kind {
+	case Ack:
+		return s.acknowledge(f, now)
+	case Data, Open, Opened, Reset, Credit:
+		s.receiveConn(f, now)
+	}
+	return nil
+}
+
+// acknowledge processes an acknowledgement of the first frames of a stream.
+func (s *Session) acknowledge(f Frame, now time.Duration) error {
+	st := s.streams[f.Conn]
+	if st == nil {
+		return nil // it has ended meanwhile
+	}
+	if f.Offset > st.acknowledged+uint64(len(st.sent)) {
+		return fmt.Errorf("%w: acknowledgement of %d frames, %d were sent", ErrFrame, f.Offset, st.acknowledged+uint64(len(st.sent)))
+	}
+	if f.Offset <= st.acknowledged {
+		return nil // overtaken by a later one
+	}
+	n := int(f.Offset - st.acknowledged)
+	for _, one := range st.sent[:n] {
+		if k := one.chunk; k != nil {
+			k.copies--
+			k.acked = true
+			s.acked(k.conn)
+		}
+	}
+	st.sent = slices.Delete(st.sent, 0, n)
+	st.acknowledged, st.progress, st.suspect = f.Offset, now, false
+	return nil
+}
+
+// Events returns what has happened since the last call.
+func (s *Session) Events() []Event {
+	all := s.events
+	s.events = nil
+	return all
+}
+
+func (s *Session) event(e Event) { s.events = append(s.events, e) }
+
+// Conn returns a connection by its number, nil if there is none.
+func (s *Session) Conn(number uint32) *Conn { return s.conns[number] }
+
+// Conns returns the number of connections.
+func (s *Session) Conns() int { return len(s.conns) }
