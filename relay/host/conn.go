@@ -1,0 +1,132 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"headgate.dev/headgate/relay/stripe"
+)
+
+// conn is an application's connection.
+type conn struct {
+	link *Link
+	c    *stripe.Conn
+	app  net.Conn
+	// changed is signalled when the session has something to read or room for more. It uses link.mu.
+	changed sync.Cond
+	ended   bool
+	err     error
+}
+
+// start passes the bytes between an application's connection and the session on. l.mu must be held.
+func (l *Link) start(c *stripe.Conn, app net.Conn) {
+	k := &conn{link: l, c: c, app: app}
+	k.changed.L = &l.mu
+	l.conns[c] = k
+	go k.send()
+	go k.receive()
+}
+
+// end ends the application's connection at once. link.mu must be held.
+func (k *conn) end() {
+	if k.ended {
+		return
+	}
+	k.ended = true
+	delete(k.link.conns, k.c)
+	if tcp, ok := k.app.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // the application sees a reset
+	}
+	k.app.Close()
+	k.changed.Broadcast()
+}
+
+// smallRead is below which size what was read is copied, so that a small piece does not hold a large buffer.
+const smallRead = stripe.MaxPayload / 4
+
+// send passes on what the application sends.
+func (k *conn) send() {
+	l := k.link
+	var buffer []byte
+	for {
+		l.mu.Lock()
+		for k.c.Room() == 0 && !k.ended {
+			k.changed.Wait()
+		}
+		ended := k.ended
+		l.mu.Unlock()
+		if ended {
+			return
+		}
+		if buffer == nil {
+			buffer = make([]byte, stripe.MaxPayload)
+		}
+		n, err := k.app.Read(buffer)
+		data := buffer[:n]
+		if n < smallRead {
+			data = bytes.Clone(data)
+		} else {
+			buffer = nil
+		}
+		l.mu.Lock()
+		k.c.Write(data)
+		switch {
+		case err == io.EOF:
+			k.c.CloseWrite()
+		case err != nil && !k.ended:
+			k.c.Reset("the connection of the application failed: " + err.Error())
+			k.err = err
+			k.end()
+		}
+		l.pump()
+		l.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// receive passes on what the other agent sends.
+func (k *conn) receive() {
+	l := k.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		data, end := k.c.Read()
+		switch {
+		case k.ended:
+			return
+		case end:
+			k.closeWrite()
+			l.pump()
+			return
+		case data == nil:
+			k.changed.Wait()
+			continue
+		}
+		l.mu.Unlock()
+		_, err := k.app.Write(data)
+		l.mu.Lock()
+		if err != nil {
+			if !k.ended && !errors.Is(err, net.ErrClosed) {
+				k.c.Reset("the connection of the application failed: " + err.Error())
+				k.err = err
+			}
+			k.end()
+			l.pump()
+			return
+		}
+		k.c.Consumed(len(data), l.now())
+		l.pump()
+	}
+}
+
+// closeWrite passes on the end of the direction.
+func (k *conn) closeWrite() {
+	if half, ok := k.app.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/relay/stripe"
+)
+
+// tickInterval is the interval in which streams without progress are looked for.
+const tickInterval = 100 * time.Millisecond
+
+// Link is the session with another agent, over any number of streams.
+type Link struct {
+	// dial connects to the destination of a connection that the other agent opens.
+	dial func(description []byte) (net.Conn, error)
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	session *stripe.Session
+	streams map[uint32]*stream
+	conns   map[*stripe.Conn]*conn
+	began   time.Time
+	ticking bool
+	acks    *time.Timer
+	closed  bool
+}
+
+// NewLink returns a link without streams. dial connects to the destination of a connection that the other agent
+// opens; nil refuses all.
+func NewLink(o stripe.Options, dial func(description []byte) (net.Conn, error)) *Link {
+	return &Link{dial: dial, log: slog.Default(), session: stripe.NewSession(o), streams: map[uint32]*stream{}, conns: map[*stripe.Conn]*conn{}, began: time.Now()}
+}
+
+func (l *Link) now() time.Duration { return time.Since(l.began) }
+
+// pump assigns frames to the streams that can take them, and acts on what has happened. l.mu must be held.
+func (l *Link) pump() {
+	for {
+		for events := l.session.Events(); len(events) > 0; events = l.session.Events() {
+			for _, e := range events {
+				l.handle(e)
+			}
+		}
+		number, f, ok := l.session.Next(l.now())
+		if !ok {
+			break
+		}
+		l.streams[number].out <- f // has room for one, and Next assigns the next one after Writable
+	}
+	if at, ok := l.session.Deadline(); ok && l.acks == nil {
+		l.acks = time.AfterFunc(max(at-l.now(), 0), func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.acks = nil
+			l.pump()
+		})
+	}
+	if !l.ticking && !l.closed && !l.session.Idle() {
+		l.ticking = true
+		time.AfterFunc(tickInterval, l.tick)
+	}
+}
+
+func (l *Link) tick() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ticking = false
+	for number, st := range l.streams {
+		l.session.Update(number, st.estimate())
+	}
+	l.session.Tick(l.now())
+	l.pump()
+}
+
+func (l *Link) handle(e stripe.Event) {
+	k := l.conns[e.Conn]
+	switch e.Kind {
+	case stripe.EventOpen:
+		go l.connect(e.Conn, e.Description)
+		return
+	case stripe.EventReset:
+		if k == nil {
+			return
+		}
+		k.err = resetError(e.Reason)
+		k.end()
+	case stripe.EventClosed:
+		if k != nil {
+			delete(l.conns, e.Conn)
+		}
+	}
+	if k != nil {
+		k.changed.Broadcast()
+	}
+}
+
+// connect connects to the destination of a connection that the other agent opened.
+func (l *Link) connect(c *stripe.Conn, description []byte) {
+	app, err := net.Conn(nil), error(resetError("this agent is no exit"))
+	if l.dial != nil {
+		app, err = l.dial(description)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		c.Reset(err.Error())
+	} else {
+		c.Accept()
+		l.start(c, app)
+	}
+	l.pump()
+}
+
+// Open carries an application's connection to the other agent.
+func (l *Link) Open(app net.Conn, description []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.start(l.session.Open(description), app)
+	l.pump()
+}
+
+// Close ends all streams and connections.
+func (l *Link) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, st := range l.streams {
+		st.conn.Close()
+	}
+	for _, k := range l.conns {
+		k.err = net.ErrClosed
+		k.end()
+	}
+}
+
+// resetError is why a connection was reset, in the words of an agent.
+type resetError string
+
+func (e resetError) Error() string { return string(e) }

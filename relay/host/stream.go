@@ -1,0 +1,132 @@
+package host
+
+import (
+	"bufio"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"headgate.dev/headgate/relay/stripe"
+)
+
+const (
+	// lowWater is how many bytes may wait in a stream's socket before it takes no more frames (TCP_NOTSENT_LOWAT):
+	// what waits there cannot be sent on a faster stream any longer.
+	lowWater = 128 << 10
+	// socketBuffer is the size of the socket's buffers where the process may exceed net.core.{r,w}mem_max: the
+	// bytes on the way at 1 Gbit/s and 250 ms. The kernel uses memory only for what is in them.
+	socketBuffer = 32 << 20
+	// readBuffer is the size of the buffer between a stream's socket and the frames.
+	readBuffer = 256 << 10
+)
+
+// stream is a TCP connection that carries frames.
+type stream struct {
+	number uint32
+	conn   net.Conn
+	raw    syscall.RawConn // of the TCP connection
+	out    chan stripe.Frame
+}
+
+// prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.
+func prepare(_, _ string, raw syscall.RawConn) error {
+	return raw.Control(func(fd uintptr) {
+		for _, o := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, o, socketBuffer) // without the right to, the kernel's own sizes stay
+		}
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, lowWater)
+	})
+}
+
+// AddStream adds a stream to the link: tcp is the connection, and over what carries the bytes, such as TLS over it.
+// It returns when the stream has ended.
+func (l *Link) AddStream(number uint32, tcp *net.TCPConn, over net.Conn) error {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1)}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return net.ErrClosed
+	}
+	l.streams[number] = st
+	l.session.AddStream(number, st.estimate())
+	l.session.Writable(number, st.estimate())
+	l.pump()
+	l.mu.Unlock()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		l.write(st)
+	}()
+	err = l.read(st)
+	l.mu.Lock()
+	delete(l.streams, number)
+	l.session.RemoveStream(number)
+	close(st.out)
+	l.pump()
+	l.mu.Unlock()
+	over.Close()
+	<-written
+	return err
+}
+
+// write writes the frames of a stream.
+func (l *Link) write(st *stream) {
+	header := make([]byte, 0, 64)
+	for f := range st.out {
+		header = stripe.AppendHeader(header[:0], f)
+		buffers := net.Buffers{header, f.Payload}
+		if len(f.Payload) == 0 {
+			buffers = buffers[:1]
+		}
+		if _, err := buffers.WriteTo(st.conn); err != nil {
+			st.conn.Close() // read sees it
+			return
+		}
+		e := st.estimate()
+		l.mu.Lock()
+		l.session.Writable(st.number, e)
+		l.pump()
+		l.mu.Unlock()
+	}
+}
+
+// read processes the frames that arrive on a stream.
+func (l *Link) read(st *stream) error {
+	r := bufio.NewReaderSize(st.conn, readBuffer)
+	for {
+		f, err := stripe.ReadFrame(r, func(size int) []byte { return make([]byte, size) })
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		err = l.session.Receive(st.number, f, l.now())
+		l.pump()
+		l.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// estimate reads what the kernel knows about the connection.
+func (st *stream) estimate() (e stripe.Estimate) {
+	_ = st.raw.Control(func(fd uintptr) {
+		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		e.RTT = time.Duration(i.Rtt) * time.Microsecond
+		e.Unsent = int(i.Notsent_bytes)
+		e.Rate = float64(i.Delivery_rate)
+		if i.Rtt > 0 {
+			e.Rate = max(e.Rate, float64(i.Snd_cwnd)*float64(i.Snd_mss)/e.RTT.Seconds())
+		}
+	})
+	return e
+}
