@@ -118,6 +118,10 @@ func (l *Link) connect(c *stripe.Conn, description []byte) {
 func (l *Link) Open(app net.Conn, description []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		app.Close()
+		return
+	}
 	l.start(l.session.Open(description), app)
 	l.pump()
 }

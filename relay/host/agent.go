@@ -1,0 +1,387 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"headgate.dev/headgate/relay/stripe"
+)
+
+// Constants of the streams between agents, chosen for Headgate.
+const (
+	// dialTimeout is the timeout of a stream's connection.
+	dialTimeout = 5 * time.Second
+	// minPause and maxPause bound the delay before a stream that could not be opened, or has ended, is tried again.
+	minPause, maxPause = 200 * time.Millisecond, 10 * time.Second
+	// orphanTimeout is how long a session's connections are kept without a stream.
+	orphanTimeout = 30 * time.Second
+	// connectTimeout is the timeout of a connection to a destination.
+	connectTimeout = 10 * time.Second
+)
+
+// sessionID identifies a session; the agent that dials the streams chooses it.
+type sessionID [16]byte
+
+// hello is what the dialing agent sends first on a stream: magic, version, session and the number of the stream.
+const (
+	magic     = "HGRL"
+	version   = 1
+	helloSize = len(magic) + 1 + len(sessionID{}) + 4
+)
+
+// destination is the description of a connection.
+type destination struct {
+	To   netip.AddrPort `json:"to"`
+	From netip.AddrPort `json:"from,omitzero"` // the client's address
+}
+
+// Exit is an agent to which connections are carried.
+type Exit struct {
+	// Address is where it accepts streams.
+	Address string
+	Paths   []Path
+}
+
+// Path is a way to an exit.
+type Path struct {
+	Name string
+	// Source, Device and Mark select the path by policy routing; each may be empty.
+	Source netip.Addr
+	Device string
+	Mark   int
+	// Streams is the number of streams.
+	Streams int
+}
+
+// Acceptor accepts the streams of other agents, and connects to the destinations of their connections.
+type Acceptor struct {
+	Auth    Auth
+	Options stripe.Options
+	// Allowed are the destinations; others are refused, so that the agent is no open proxy.
+	Allowed []netip.Prefix
+	Log     *slog.Logger
+
+	mu    sync.Mutex
+	links map[sessionID]*accepted
+}
+
+type accepted struct {
+	*Link
+	streams int
+	orphan  *time.Timer
+}
+
+// Listen returns a listener for streams.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	return (&net.ListenConfig{Control: prepare}).Listen(ctx, "tcp", address)
+}
+
+// Serve accepts streams until the listener is closed.
+func (a *Acceptor) Serve(l net.Listener) error {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			if err := a.serve(c.(*net.TCPConn)); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+				a.Log.Warn("stream of a relay ended", "peer", c.RemoteAddr(), "error", err)
+			}
+		}()
+	}
+}
+
+func (a *Acceptor) serve(tcp *net.TCPConn) error {
+	over, err := a.Auth.Server(tcp)
+	if err != nil {
+		return err
+	}
+	id, number, err := readHello(over)
+	if err != nil {
+		return err
+	}
+	link, reply := a.join(id)
+	defer a.leave(id)
+	if _, err := over.Write([]byte{reply}); err != nil {
+		return err
+	}
+	return link.AddStream(number, tcp, over)
+}
+
+func readHello(c net.Conn) (id sessionID, number uint32, err error) {
+	var b [helloSize]byte
+	if err := c.SetReadDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return id, 0, err
+	}
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		return id, 0, err
+	}
+	if string(b[:len(magic)]) != magic {
+		return id, 0, errors.New("the peer is no relay agent")
+	}
+	if b[len(magic)] != version {
+		return id, 0, fmt.Errorf("the peer has version %d of the relay protocol, this agent %d: use the same version of Headgate", b[len(magic)], version)
+	}
+	n := copy(id[:], b[len(magic)+1:])
+	return id, binary.BigEndian.Uint32(b[len(magic)+1+n:]), c.SetReadDeadline(time.Time{})
+}
+
+func appendHello(id sessionID, number uint32) []byte {
+	b := append([]byte(magic), version)
+	return binary.BigEndian.AppendUint32(append(b, id[:]...), number)
+}
+
+// What the accepting agent replies to a hello: whether it knows the session.
+const (
+	newSession   byte = 1
+	knownSession byte = 2
+)
+
+// join returns the link of a session, to which a stream is added.
+func (a *Acceptor) join(id sessionID) (link *Link, reply byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.links == nil {
+		a.links = map[sessionID]*accepted{}
+	}
+	one := a.links[id]
+	reply = knownSession
+	if one == nil {
+		reply = newSession
+		one = &accepted{Link: NewLink(a.Options, a.connect)}
+		a.links[id] = one
+	}
+	if one.orphan != nil {
+		one.orphan.Stop()
+		one.orphan = nil
+	}
+	one.streams++
+	return one.Link, reply
+}
+
+// leave removes a stream from a session, and forgets a session that stays without streams.
+func (a *Acceptor) leave(id sessionID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := a.links[id]
+	if one == nil {
+		return // closed
+	}
+	if one.streams--; one.streams > 0 {
+		return
+	}
+	one.orphan = time.AfterFunc(orphanTimeout, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if one.streams == 0 && a.links[id] == one {
+			delete(a.links, id)
+			one.Close()
+		}
+	})
+}
+
+// connect connects to the destination of a connection.
+func (a *Acceptor) connect(description []byte) (net.Conn, error) {
+	var d destination
+	if err := json.Unmarshal(description, &d); err != nil {
+		return nil, errors.New("malformed destination")
+	}
+	to := d.To.Addr().Unmap()
+	if !slices.ContainsFunc(a.Allowed, func(p netip.Prefix) bool { return p.Contains(to) }) {
+		return nil, fmt.Errorf("the exit does not connect to %s: add a prefix with it to the exit's destinations", to)
+	}
+	return net.DialTimeout("tcp", netip.AddrPortFrom(to, d.To.Port()).String(), connectTimeout)
+}
+
+// Close ends all sessions.
+func (a *Acceptor) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, one := range a.links {
+		delete(a.links, id)
+		one.Close()
+	}
+}
+
+// Dialer keeps the streams to an exit open.
+type Dialer struct {
+	Auth    Auth
+	Exit    Exit
+	Options stripe.Options
+	Log     *slog.Logger
+
+	mu   sync.Mutex
+	now  session
+	done bool
+}
+
+// session is a session with the exit. An exit that was started again knows nothing of it; then another begins.
+type session struct {
+	id          sessionID
+	link        *Link
+	number      uint32 // of the newest stream
+	established bool
+}
+
+// NewDialer returns a dialer; Run opens its streams.
+func NewDialer(auth Auth, exit Exit, o stripe.Options) *Dialer {
+	o.Dialer = true
+	d := &Dialer{Auth: auth, Exit: exit, Options: o, Log: slog.Default()}
+	d.begin()
+	return d
+}
+
+// begin begins a session. d.mu must be held.
+func (d *Dialer) begin() {
+	d.now = session{link: NewLink(d.Options, nil)}
+	rand.Read(d.now.id[:])
+}
+
+// Run keeps the streams open until ctx ends.
+func (d *Dialer) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, p := range d.Exit.Paths {
+		for range p.Streams {
+			all.Go(func() { d.keep(ctx, p) })
+		}
+	}
+	<-ctx.Done()
+	d.mu.Lock()
+	d.done = true
+	d.now.link.Close()
+	d.mu.Unlock()
+	all.Wait()
+}
+
+// keep keeps one stream open.
+func (d *Dialer) keep(ctx context.Context, p Path) {
+	for pause := minPause; ctx.Err() == nil; {
+		began := time.Now()
+		err := d.stream(ctx, p)
+		if ctx.Err() != nil {
+			return
+		}
+		d.Log.Warn("stream to a relay ended, trying again", "exit", d.Exit.Address, "path", p.Name, "error", err)
+		if time.Since(began) > maxPause {
+			pause = minPause
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// stream opens one stream, and returns when it has ended.
+func (d *Dialer) stream(ctx context.Context, p Path) error {
+	dialer := net.Dialer{Timeout: dialTimeout, Control: func(network, address string, raw syscall.RawConn) error {
+		return errors.Join(prepare(network, address, raw), p.bind(raw))
+	}}
+	if p.Source.IsValid() {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Source, 0))
+	}
+	c, err := dialer.DialContext(ctx, "tcp", d.Exit.Address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	over, err := d.Auth.Client(c)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.now.number++
+	in := d.now
+	d.mu.Unlock()
+	if _, err := over.Write(appendHello(in.id, in.number)); err != nil {
+		return err
+	}
+	var reply [1]byte
+	if _, err := io.ReadFull(over, reply[:]); err != nil {
+		return err
+	}
+	if err := d.establish(in, reply[0]); err != nil {
+		return err
+	}
+	return in.link.AddStream(in.number, c.(*net.TCPConn), over)
+}
+
+// errRestarted ends a stream of a session that the exit does not know any longer.
+var errRestarted = errors.New("the exit was started again")
+
+// establish decides whether a stream goes on in its session, by what the exit replied.
+func (d *Dialer) establish(in session, reply byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.done:
+		return net.ErrClosed
+	case in.id != d.now.id:
+		return errRestarted // another stream has seen it
+	case reply == newSession && in.established: // before this stream's hello
+		d.now.link.Close()
+		d.begin()
+		return errRestarted
+	}
+	d.now.established = true
+	return nil
+}
+
+// bind selects the path of a socket that is not connected yet.
+func (p Path) bind(raw syscall.RawConn) (err error) {
+	control := raw.Control(func(fd uintptr) {
+		if p.Device != "" {
+			err = unix.BindToDevice(int(fd), p.Device)
+		}
+		if p.Mark != 0 {
+			err = errors.Join(err, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, p.Mark))
+		}
+	})
+	if err = errors.Join(control, err); err != nil {
+		return fmt.Errorf("path %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Carry carries an application's connection to a destination.
+func (d *Dialer) Carry(app net.Conn, to netip.AddrPort) error {
+	from, _ := netip.ParseAddrPort(app.RemoteAddr().String())
+	text, err := json.Marshal(destination{To: to, From: from})
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	link := d.now.link
+	d.mu.Unlock()
+	link.Open(app, text)
+	return nil
+}
+
+// Streams returns how many streams are open.
+func (d *Dialer) Streams() int {
+	d.mu.Lock()
+	link := d.now.link
+	d.mu.Unlock()
+	link.mu.Lock()
+	defer link.mu.Unlock()
+	return len(link.streams)
+}

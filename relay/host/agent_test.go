@@ -1,0 +1,151 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newKey(t *testing.T, key string, encrypt bool) *SharedKey {
+	t.Helper()
+	k, err := NewSharedKey([]byte(strings.Repeat(key, 16)), encrypt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Agents with the same key have a connection, encrypted or not, and others none.
+func TestSharedKey(t *testing.T) {
+	for _, c := range []struct {
+		client, server string
+		encrypt        bool
+	}{{"a", "a", true}, {"a", "a", false}, {"a", "b", true}, {"a", "b", false}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		served := make(chan error, 1)
+		go func() {
+			over, err := newKey(t, c.server, c.encrypt).Server(b)
+			if err == nil {
+				_, err = over.Write([]byte("hello"))
+			}
+			served <- err
+			if err != nil {
+				b.Close()
+			}
+		}()
+		over, err := newKey(t, c.client, c.encrypt).Client(a)
+		if same := c.client == c.server; same != (err == nil) {
+			t.Errorf("%+v: client %v", c, err)
+		}
+		if err == nil {
+			got := make([]byte, 5)
+			if _, err := io.ReadFull(over, got); err != nil || string(got) != "hello" {
+				t.Errorf("%+v: read %q, %v", c, got, err)
+			}
+		} else {
+			a.Close()
+		}
+		if err := <-served; (c.client == c.server) != (err == nil) || err != nil && !errors.Is(err, ErrKey) {
+			t.Errorf("%+v: server %v", c, err)
+		}
+	}
+	if _, err := NewSharedKey([]byte("short"), true); err == nil {
+		t.Error("a key of 5 bytes is accepted")
+	}
+}
+
+// A dialer carries connections to allowed destinations of an acceptor, refuses others, and opens its streams
+// again after the acceptor was restarted.
+func TestAgents(t *testing.T) {
+	for _, encrypt := range []bool{true, false} {
+		to := netip.MustParseAddrPort(echo(t))
+		l, err := Listen(t.Context(), "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := l.Addr().String()
+		serve := func(l net.Listener) *Acceptor {
+			a := &Acceptor{Auth: newKey(t, "k", encrypt), Options: options, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Log: slog.New(slog.DiscardHandler)}
+			go a.Serve(l)
+			return a
+		}
+		a := serve(l)
+		d := NewDialer(newKey(t, "k", encrypt), Exit{Address: at, Paths: []Path{{Name: "any", Streams: 3}}}, options)
+		d.Log = slog.New(slog.DiscardHandler)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { d.Run(ctx); close(done) }()
+		carried := func(to netip.AddrPort) error {
+			apps, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer apps.Close()
+			app, err := net.Dial("tcp", apps.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer app.Close()
+			c, err := apps.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Carry(c, to); err != nil {
+				t.Fatal(err)
+			}
+			app.SetDeadline(time.Now().Add(5 * time.Second))
+			text := bytes.Repeat([]byte("text"), 50_000)
+			go func() {
+				app.Write(text)
+				app.(*net.TCPConn).CloseWrite()
+			}()
+			got, err := io.ReadAll(app)
+			if err == nil && !bytes.Equal(got, text) {
+				err = errors.New("other bytes")
+			}
+			return err
+		}
+		until(t, "three streams are open", func() bool { return d.Streams() == 3 })
+		if err := carried(to); err != nil {
+			t.Errorf("encrypt %v: %v", encrypt, err)
+		}
+		if err := carried(netip.MustParseAddrPort("192.0.2.1:80")); err == nil {
+			t.Error("a destination that is not allowed is connected to")
+		}
+		session := func() sessionID { d.mu.Lock(); defer d.mu.Unlock(); return d.now.id }
+		before := session()
+		l.Close()
+		a.Close()
+		if l, err = Listen(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		a = serve(l)
+		until(t, "the streams are open again", func() bool { return session() != before && d.Streams() == 3 })
+		if err := carried(to); err != nil {
+			t.Errorf("encrypt %v, after a restart: %v", encrypt, err)
+		}
+		cancel()
+		<-done
+		l.Close()
+		a.Close()
+	}
+}
