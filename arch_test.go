@@ -156,6 +156,8 @@ var layers = []layer{
 		"the command line ties everything together"},
 	{"test/e2e", nil,
 		"it has only tests, of the whole program: what they share with other tests belongs in a package of its own"},
+	{"test/clients", nil,
+		"it has only tests, of generated clients: what they share with other tests belongs in a package of its own"},
 	{"cmd", []string{"cli"},
 		"a main function that can only call cli has nothing in it to test"},
 }
