@@ -1,28 +1,20 @@
 package controller_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/api/agents"
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/controller/controllertest"
 )
 
 // host is an agent that enforces nothing.
-type host struct {
-	*remote.Link
-	intent  *remote.DesiredState
-	changed chan struct{}
-	ended   chan error
-	stop    func()
-	probed  chan string // peers of measurements
-}
+type host = controllertest.Agent
 
 // connect joins as h1, unless dir already has an identity, and runs an agent. others change the agent
 // before it connects.
@@ -37,52 +29,7 @@ func (s *service) connect(dir string, others ...func(*host)) *host {
 			s.t.Error("a join token is accepted twice")
 		}
 	}
-	intent, err := remote.OpenIntent(dir)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	h := &host{intent: intent, changed: make(chan struct{}, 100), ended: make(chan error, 1), probed: make(chan string, 100)}
-	h.Link = remote.NewLink(dir, "test", intent)
-	h.Changed = func() { h.changed <- struct{}{} }
-	h.Facts = func() *agents.Facts {
-		return &agents.Facts{Kernel: "6.18", Devices: []*agents.Device{{Name: "eth0", Up: true, Mtu: 1500, SpeedBps: 1e9, Owner: "controller", Altnames: []string{"enp0s3"}}}}
-	}
-	var bytes atomic.Uint64
-	h.Report = func() *agents.Report {
-		return &agents.Report{AtNs: time.Now().UnixNano(), Devices: []*agents.DeviceReport{{
-			Dev: "eth0", Names: []string{"out/a", "out/b"}, GuaranteeBps: []uint64{40e6, 20e6},
-			Bytes: []uint64{bytes.Add(1e6), 0}, BacklogBytes: []uint64{0, 0}, Drops: []uint64{0, 0}, Marks: []uint64{0, 0}, QueueDelayNs: []uint64{240_000, 7},
-		}}}
-	}
-	h.Handlers = []remote.Handler{
-		remote.Answer(func(_ context.Context, q *agents.UsageQuery, answer func(*agents.UsageAnswer)) error {
-			answer(&agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: 60, DeliveredBytes: 7}, {Dev: "eth0", Group: "out/b", Seconds: 60}}})
-			return nil
-		}),
-		remote.Answer(func(_ context.Context, q *agents.ProbeQuery, answer func(*agents.ProbeAnswer)) error {
-			h.probed <- q.Peer
-			answer(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(`{"peer": "` + q.Peer + `"}`)})
-			return nil
-		}),
-	}
-	for _, other := range others {
-		other(h)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { h.ended <- h.Run(ctx) }()
-	h.stop = func() { cancel(); <-h.ended; h.stop = func() {} }
-	s.t.Cleanup(func() { h.stop() })
-	return h
-}
-
-// wait waits for a change of the desired state.
-func (h *host) wait(t testing.TB) {
-	t.Helper()
-	select {
-	case <-h.changed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("no change of the desired state within 10 s")
-	}
+	return controllertest.Connect(s.t, dir, others...)
 }
 
 // A document for an alternative name or a pattern applies to the device that the agent reports by the
@@ -101,8 +48,8 @@ func TestAgentByAnotherName(t *testing.T) {
 					return &agents.Facts{Devices: []*agents.Device{{Name: "eth0", Up: true, Altnames: []string{"enp0s3", long}}}}
 				}
 			})
-			h.wait(t)
-			h.SetApplied(h.intent.Fence(), map[string]string{name: "an error"})
+			h.Wait(t)
+			h.SetApplied(h.DesiredState.Fence(), map[string]string{name: "an error"})
 			for n := 0; n < 200 && !strings.Contains(s.do(s.operator, "GET", "/v1/hosts/h1/rates", "").text, `"group":"a"`); n++ {
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -147,30 +94,30 @@ func TestAgent(t *testing.T) {
 	a, _ := s.twoTenants()
 	dir := t.TempDir()
 	h := s.connect(dir)
-	h.wait(t)
-	all, errs := h.intent.Interfaces()
+	h.Wait(t)
+	all, errs := h.DesiredState.Interfaces()
 	if len(all) != 1 || len(errs) != 0 || all[0].Dev != "eth0" || len(all[0].OutTree.Nodes) != 3 {
 		t.Fatalf("the desired state is %+v, %v", all, errs)
 	}
-	before := h.intent.Fence()
+	before := h.DesiredState.Fence()
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
-	h.wait(t)
-	all, _ = h.intent.Interfaces()
-	if len(all[0].OutTree.Nodes) != 4 || h.intent.Fence().Revision <= before.Revision {
+	h.Wait(t)
+	all, _ = h.DesiredState.Interfaces()
+	if len(all[0].OutTree.Nodes) != 4 || h.DesiredState.Fence().Revision <= before.Revision {
 		t.Errorf("after the change the desired state is %+v", all[0].OutTree.Nodes)
 	}
 	s.mustAs(a, 200, "PUT", "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.1.0.2:55000%2010.0.0.1:443", `{"group": "a/rest"}`)
-	h.wait(t)
-	if all, _ = h.intent.Interfaces(); all[0].Connections["tcp 10.0.0.1:443 10.1.0.2:55000"].Group != "a/rest" {
+	h.Wait(t)
+	if all, _ = h.DesiredState.Interfaces(); all[0].Connections["tcp 10.0.0.1:443 10.1.0.2:55000"].Group != "a/rest" {
 		t.Errorf("the connections are %+v", all[0].Connections)
 	}
 
 	// An earlier revision is rejected.
-	if _, err := h.intent.Store(&agents.Desired{Fence: before}); !errors.Is(err, remote.ErrStale) {
+	if _, err := h.DesiredState.Store(&agents.Desired{Fence: before}); !errors.Is(err, remote.ErrStale) {
 		t.Errorf("an earlier revision: %v", err)
 	}
 
-	h.SetApplied(h.intent.Fence(), map[string]string{"eth0": "an error"})
+	h.SetApplied(h.DesiredState.Fence(), map[string]string{"eth0": "an error"})
 	told := func(path, want string) {
 		t.Helper()
 		var r reply
@@ -205,28 +152,28 @@ func TestAgent(t *testing.T) {
 		s.must(202, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:2"}`, "Idempotency-Key", "once").into(t, p)
 	}
 	s.must(202, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:3"}`)
-	if one, other := <-h.probed, <-h.probed; asked != repeat || one+other != "10.0.0.9:210.0.0.9:3" && one+other != "10.0.0.9:310.0.0.9:2" {
+	if one, other := <-h.Probed, <-h.Probed; asked != repeat || one+other != "10.0.0.9:210.0.0.9:3" && one+other != "10.0.0.9:310.0.0.9:2" {
 		t.Errorf("the measured peers are %s and %s", one, other)
 	}
 
 	// After a restart the agent has its stored state, and receives only changes.
-	h.stop()
+	h.Stop()
 	again := s.connect(dir)
-	if all, _ = again.intent.Interfaces(); len(all) != 1 {
+	if all, _ = again.DesiredState.Interfaces(); len(all) != 1 {
 		t.Fatalf("after a restart the desired state is %+v", all)
 	}
 	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
-	again.wait(t)
-	if all, _ = again.intent.Interfaces(); len(all) != 0 {
+	again.Wait(t)
+	if all, _ = again.DesiredState.Interfaces(); len(all) != 0 {
 		t.Errorf("after the deletion the desired state is %+v", all)
 	}
 
 	// Another agent joins as the same host.
 	other := s.connect(t.TempDir())
 	s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", shared)
-	other.wait(t)
+	other.Wait(t)
 	select {
-	case <-again.changed:
+	case <-again.Changes:
 		t.Error("the replaced agent receives a change")
 	case <-time.After(500 * time.Millisecond):
 	}

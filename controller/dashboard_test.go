@@ -203,7 +203,7 @@ func TestOverview(t *testing.T) {
 	a, _ := s.twoTenants()
 	s.must(200, "PUT", "/v1/hosts/h0", `{}`)
 	h := s.connect(t.TempDir(), waits)
-	h.wait(t)
+	h.Wait(t)
 	type load struct {
 		Dev, Direction string
 		Limit          int64 `json:"limit_bps"`

@@ -181,6 +181,6 @@ func TestCutOff(t *testing.T) {
 	w.set(true)
 	within("the agent moves to the second controller when the first is disconnected from the store", 12*time.Second, connected)
 	second.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "1Mbit", "groups": [{"name": "all", "default": true}]}}`)
-	h.wait(t)
+	h.Wait(t)
 	w.set(false)
 }

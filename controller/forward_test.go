@@ -41,7 +41,7 @@ func TestForward(t *testing.T) {
 	s := start(t)
 	a, _ := s.twoTenants()
 	h := s.connect(t.TempDir())
-	h.wait(t)
+	h.Wait(t)
 	other := s.beside(t)
 	for n := 0; !strings.Contains(other.do(s.operator, "GET", "/v1/hosts/h1/rates", "").text, `"group":"a"`); n++ {
 		if time.Sleep(50 * time.Millisecond); n > 100 {
@@ -84,7 +84,7 @@ func TestForward(t *testing.T) {
 	}
 	other.must(400, "GET", "/v1/usage", "")
 
-	h.stop()
+	h.Stop()
 	for n := 0; other.do(s.operator, "GET", "/v1/hosts/h1/rates", "").status != 404; n++ {
 		if time.Sleep(50 * time.Millisecond); n > 100 {
 			t.Fatal("a disconnected agent has rates")

@@ -78,7 +78,7 @@ func TestLiveOfAnotherController(t *testing.T) {
 	h := s.connect(t.TempDir())
 	shown.until(t, told, path, is("true"))
 	shown.until(t, told, hosts, is("true"))
-	h.stop()
+	h.Stop()
 	shown.until(t, told, path, is("false"))
 	shown.until(t, told, hosts, is("false"))
 	if took := time.Since(began); took > 4*time.Second {

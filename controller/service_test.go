@@ -2,20 +2,16 @@ package controller_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"headgate.dev/headgate/api/server"
 	"headgate.dev/headgate/controller"
-	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/controller/controllertest"
 	"headgate.dev/headgate/store"
 	"headgate.dev/headgate/store/storetest"
 )
@@ -40,37 +36,16 @@ func start(t testing.TB) *service {
 	t.Helper()
 	member := storetest.Start(t)
 	s := storetest.Open(t, member)
-	out := startOn(t, s, controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test"}, func() {})
+	out := startOn(t, s, controllertest.Config(), nil)
 	out.member = member
 	return out
 }
 
-// startOn runs a controller on a store. before is called before the controller starts to serve.
+// startOn runs a controller on a store. before, if not nil, is called before the controller starts to serve.
 func startOn(t testing.TB, s *store.Store, config controller.Config, before func()) *service {
 	t.Helper()
-	c, err := controller.New(t.Context(), s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret := server.NewSecret()
-	if _, _, err := controller.EnsureOperatorToken(t.Context(), s, secret); err != nil {
-		t.Fatal(err)
-	}
-	before()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	api, agents := c.Addresses()
-	host, _, _ := net.SplitHostPort(api)
-	out := &service{t: t, url: "https://" + api, pin: c.CertificatePin(), agents: agents, operator: secret, store: s}
-	out.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, c.CertificatePin()), ForceAttemptHTTP2: true}}
-	return out
+	c := controllertest.Run(t, s, config, before)
+	return &service{t: t, url: c.URL, pin: c.Pin, agents: c.Agents, operator: c.Operator, store: c.Store, client: c.Client}
 }
 
 // reply is the answer to a request.

@@ -179,7 +179,7 @@ func TestFactsHaveAlternativeNames(t *testing.T) {
 	for _, d := range h.facts().Devices {
 		got += fmt.Sprintln(d.Name, d.Altnames, d.Owner)
 	}
-	if want := "eth0 [enp0s3 wan] local\neth1 [lan1] controller\neth2 [enp0s5] nobody\neth3 [] controller\neth4 [] local\n"; got != want {
+	if want := "eth0 [enp0s3 wan] local\neth1 [lan1] controller\neth2 [enp0s5] none\neth3 [] controller\neth4 [] local\n"; got != want {
 		t.Errorf("facts:\n%s, want\n%s", got, want)
 	}
 }

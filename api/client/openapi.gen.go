@@ -38,6 +38,24 @@ func (e DirectionSpare) Valid() bool {
 	}
 }
 
+// Defines values for DirectionName.
+const (
+	In  DirectionName = "in"
+	Out DirectionName = "out"
+)
+
+// Valid indicates whether the value is a known member of the DirectionName enum.
+func (e DirectionName) Valid() bool {
+	switch e {
+	case In:
+		return true
+	case Out:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HostDeviceOwner.
 const (
 	Controller HostDeviceOwner = "controller"
@@ -248,24 +266,6 @@ func (e ProbeRequestMeasure) Valid() bool {
 	}
 }
 
-// Defines values for ProposalChangesDirection.
-const (
-	ProposalChangesDirectionIn  ProposalChangesDirection = "in"
-	ProposalChangesDirectionOut ProposalChangesDirection = "out"
-)
-
-// Valid indicates whether the value is a known member of the ProposalChangesDirection enum.
-func (e ProposalChangesDirection) Valid() bool {
-	switch e {
-	case ProposalChangesDirectionIn:
-		return true
-	case ProposalChangesDirectionOut:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for Role.
 const (
 	RoleAgent    Role = "agent"
@@ -284,42 +284,6 @@ func (e Role) Valid() bool {
 	case RoleTenant:
 		return true
 	case RoleViewer:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for PathDirection.
-const (
-	PathDirectionIn  PathDirection = "in"
-	PathDirectionOut PathDirection = "out"
-)
-
-// Valid indicates whether the value is a known member of the PathDirection enum.
-func (e PathDirection) Valid() bool {
-	switch e {
-	case PathDirectionIn:
-		return true
-	case PathDirectionOut:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for GetRatesParamsDirection.
-const (
-	GetRatesParamsDirectionIn  GetRatesParamsDirection = "in"
-	GetRatesParamsDirectionOut GetRatesParamsDirection = "out"
-)
-
-// Valid indicates whether the value is a known member of the GetRatesParamsDirection enum.
-func (e GetRatesParamsDirection) Valid() bool {
-	switch e {
-	case GetRatesParamsDirectionIn:
-		return true
-	case GetRatesParamsDirectionOut:
 		return true
 	default:
 		return false
@@ -489,6 +453,9 @@ type Direction struct {
 
 // DirectionSpare defines model for Direction.Spare.
 type DirectionSpare string
+
+// DirectionName defines model for DirectionName.
+type DirectionName string
 
 // DirectionProposal defines model for DirectionProposal.
 type DirectionProposal struct {
@@ -927,10 +894,12 @@ type Principal struct {
 
 // Probe defines model for Probe.
 type Probe struct {
-	Error  *string                 `json:"error,omitempty"`
-	Id     string                  `json:"id"`
-	Result *map[string]interface{} `json:"result,omitempty"`
-	State  ProbeState              `json:"state"`
+	Error *string `json:"error,omitempty"`
+	Id    string  `json:"id"`
+
+	// Result The result of a measurement on demand.
+	Result *ProbeReport `json:"result,omitempty"`
+	State  ProbeState   `json:"state"`
 }
 
 // ProbeState defines model for Probe.State.
@@ -1016,6 +985,9 @@ type ProbeQuiet struct {
 
 // ProbeQuietDays defines model for ProbeQuiet.Days.
 type ProbeQuietDays string
+
+// ProbeReport The result of a measurement on demand.
+type ProbeReport = map[string]interface{}
 
 // ProbeRequest defines model for ProbeRequest.
 type ProbeRequest struct {
@@ -1147,9 +1119,9 @@ type Proposal struct {
 		// Before The current guarantee.
 		//
 		// Examples: 100Mbit
-		Before    *Rate                    `json:"before,omitempty"`
-		Direction ProposalChangesDirection `json:"direction"`
-		Group     string                   `json:"group"`
+		Before    *Rate         `json:"before,omitempty"`
+		Direction DirectionName `json:"direction"`
+		Group     string        `json:"group"`
 	} `json:"changes,omitempty"`
 	Dev Dev `json:"dev"`
 
@@ -1164,9 +1136,6 @@ type Proposal struct {
 	// Problems Why the controller would refuse the interface.
 	Problems *[]string `json:"problems,omitempty"`
 }
-
-// ProposalChangesDirection defines model for Proposal.Changes.Direction.
-type ProposalChangesDirection string
 
 // ProposalList defines model for ProposalList.
 type ProposalList struct {
@@ -1356,7 +1325,7 @@ type PathConnection = string
 type PathDev = Dev
 
 // PathDirection defines model for pathDirection.
-type PathDirection string
+type PathDirection = DirectionName
 
 // PathGroup defines model for pathGroup.
 type PathGroup = string
@@ -1621,14 +1590,11 @@ type GetRatesParams struct {
 	Dev *Dev `form:"dev,omitempty" json:"dev,omitempty"`
 
 	// Direction Only groups of this direction.
-	Direction *GetRatesParamsDirection `form:"direction,omitempty" json:"direction,omitempty"`
+	Direction *DirectionName `form:"direction,omitempty" json:"direction,omitempty"`
 
 	// Group Only these groups. The totals still include all groups.
 	Group *[]string `form:"group,omitempty" json:"group,omitempty"`
 }
-
-// GetRatesParamsDirection defines parameters for GetRates.
-type GetRatesParamsDirection string
 
 // WatchLiveParams defines parameters for WatchLive.
 type WatchLiveParams struct {
@@ -1938,7 +1904,8 @@ type ClientInterface interface {
 
 	// WatchEvents Watch changes, as server-sent events
 	//
-	// The first event is `hello`. The id of an event is the revision of the store. After a reconnect
+	// The data of an event is a JSON object. The first event is `hello`. An event `change` has an entry
+	// of the audit log. The id of an event is the revision of the store. After a reconnect
 	// with `Last-Event-ID` or `after` the stream resumes from that revision. If that revision was
 	// removed by compaction or is not one of this store, the event `reset` follows, and the client has
 	// to read all resources again. The stream ends when the token expires or is revoked.
@@ -2216,9 +2183,9 @@ type ClientInterface interface {
 	// WatchLive Watch the responses of paths, as server-sent events
 	//
 	// Each `see` is a path of this API that answers GET, with its query, such as
-	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response: one
-	// event at first, then one whenever the response changes, at most twice a second. The stream ends
-	// when the token expires or is revoked.
+	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response as
+	// JSON (`path`, `status`, `data`): one event at first, then one whenever the response changes, at
+	// most twice a second. The stream ends when the token expires or is revoked.
 	//
 	// Corresponds with GET /v1/live (the `WatchLive` operationId).
 	WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2400,7 +2367,8 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 
 // WatchEvents Watch changes, as server-sent events
 //
-// The first event is `hello`. The id of an event is the revision of the store. After a reconnect
+// The data of an event is a JSON object. The first event is `hello`. An event `change` has an entry
+// of the audit log. The id of an event is the revision of the store. After a reconnect
 // with `Last-Event-ID` or `after` the stream resumes from that revision. If that revision was
 // removed by compaction or is not one of this store, the event `reset` follows, and the client has
 // to read all resources again. The stream ends when the token expires or is revoked.
@@ -3098,9 +3066,9 @@ func (c *Client) GetRates(ctx context.Context, host PathHost, params *GetRatesPa
 // WatchLive Watch the responses of paths, as server-sent events
 //
 // Each `see` is a path of this API that answers GET, with its query, such as
-// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response: one
-// event at first, then one whenever the response changes, at most twice a second. The stream ends
-// when the token expires or is revoked.
+// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response as
+// JSON (`path`, `status`, `data`): one event at first, then one whenever the response changes, at
+// most twice a second. The stream ends when the token expires or is revoked.
 //
 // Corresponds with GET /v1/live (the `WatchLive` operationId).
 func (c *Client) WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error) {

@@ -93,6 +93,7 @@ export type Direction = {
 	limit: Rate;
 	spare?: "proportional" | "equal" | "priority";
 };
+export type DirectionName = "out" | "in";
 export type DirectionProposal = {
 	at?: string;
 	/** The current limit. */
@@ -363,7 +364,8 @@ export type Principal = {
 export type Probe = {
 	error?: string;
 	id: string;
-	result?: Record<string, unknown>;
+	/** The result of a measurement on demand. */
+	result?: ProbeReport;
 	state: "waiting" | "running" | "done" | "failed";
 };
 /** The result of one direction, in bit/s and bytes of layer 2. */
@@ -423,6 +425,8 @@ export type ProbeQuiet = {
 	/** A time that is not after from is on the next day. */
 	to: Clock;
 };
+/** The result of a measurement on demand. */
+export type ProbeReport = Record<string, unknown>;
 export type ProbeRequest = {
 	measure: "path" | "capacity" | "tokenrate" | "limiter" | "available";
 	/** Address of "headgate probe serve", such as 10.0.0.2:8421. */
@@ -510,7 +514,7 @@ export type Proposal = {
 	after: Rate;
 	/** The current guarantee. */
 	before?: Rate;
-	direction: "out" | "in";
+	direction: DirectionName;
 	group: string;
 })[];
 	dev: Dev;
@@ -703,19 +707,19 @@ export const rollBack = (host: Name, dev: Dev, body: {
 }, change?: Change) =>
 	call<Interface>("POST", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/rollback`, { body, change });
 /** List the groups of a direction that the caller may see, parents first */
-export const listGroups = (host: Name, dev: Dev, direction: "out" | "in", query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+export const listGroups = (host: Name, dev: Dev, direction: DirectionName, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<GroupList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups`, { query });
 /** Delete a group, with the groups in it */
-export const deleteGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, change?: Change) =>
+export const deleteGroup = (host: Name, dev: Dev, direction: DirectionName, group: string, change?: Change) =>
 	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { change });
 /** Get a group, with its unallocated guarantee */
-export const getGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string) =>
+export const getGroup = (host: Name, dev: Dev, direction: DirectionName, group: string) =>
 	call<GroupState>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, {  });
 /** Change some fields of a group (RFC 7396) */
-export const patchGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, body: GroupPatch, change?: Change) =>
+export const patchGroup = (host: Name, dev: Dev, direction: DirectionName, group: string, body: GroupPatch, change?: Change) =>
 	call<GroupState>("PATCH", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { body, kind: "application/merge-patch+json", change });
 /** Create or replace a group, with the groups in it */
-export const putGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, body: Group, change?: Change) =>
+export const putGroup = (host: Name, dev: Dev, direction: DirectionName, group: string, body: Group, change?: Change) =>
 	call<GroupState>("PUT", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { body, change });
 /** Get all interfaces and connection sets of a host, as a configuration file */
 export const getPolicy = (host: Name) =>
@@ -733,7 +737,7 @@ export const getProbe = (host: Name, probe: string) =>
 export const listProposals = (host: Name, query: { dev?: Dev | undefined; margin?: string | undefined } = {}) =>
 	call<ProposalList>("GET", `/v1/hosts/${encodeURIComponent(host)}/proposals`, { query });
 /** Get the rates of a host's groups in the last second */
-export const getRates = (host: Name, query: { dev?: Dev | undefined; direction?: "out" | "in" | undefined; group?: (string)[] | undefined } = {}) =>
+export const getRates = (host: Name, query: { dev?: Dev | undefined; direction?: DirectionName | undefined; group?: (string)[] | undefined } = {}) =>
 	call<RateList>("GET", `/v1/hosts/${encodeURIComponent(host)}/rates`, { query });
 /** Show the principal of a token, and start a session */
 export const login = (body: {

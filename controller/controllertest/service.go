@@ -1,0 +1,62 @@
+// Package controllertest runs a controller for tests, on a store of storetest, and agents that enforce nothing.
+package controllertest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/store"
+)
+
+// Service is a running controller.
+type Service struct {
+	// URL is the address of its API, Pin the hash of its certificate authority, and Agents its address for agents.
+	URL, Pin, Agents string
+	// Operator is an operator's token.
+	Operator string
+	Store    *store.Store
+	// Client trusts the authority with the pin.
+	Client *http.Client
+}
+
+// Config returns the configuration of a single controller on loopback.
+func Config() controller.Config {
+	return controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test"}
+}
+
+// Run runs a controller on a store until the test ends. before, if not nil, is called before the controller
+// starts to serve.
+func Run(t testing.TB, s *store.Store, config controller.Config, before func()) *Service {
+	t.Helper()
+	c, err := controller.New(t.Context(), s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := server.NewSecret()
+	if _, _, err := controller.EnsureOperatorToken(t.Context(), s, secret); err != nil {
+		t.Fatal(err)
+	}
+	if before != nil {
+		before()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	api, agents := c.Addresses()
+	host, _, _ := net.SplitHostPort(api)
+	out := &Service{URL: "https://" + api, Pin: c.CertificatePin(), Agents: agents, Operator: secret, Store: s}
+	out.Client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, out.Pin), ForceAttemptHTTP2: true}}
+	return out
+}
