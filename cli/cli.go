@@ -55,6 +55,7 @@ var commands = []func(*app) *cobra.Command{
 	probeCommand,
 	tuneCommand,
 	collectiveCommand,
+	relayCommand,
 	labCommand,
 	benchCommand,
 	versionCommand,

@@ -26,12 +26,14 @@ type Set struct {
 	Collectives []Collective
 	// Controllers configures the controllers of the service.
 	Controllers []Controllers
+	// Relays configures relay agents.
+	Relays []Relay
 
 	names group.AltNames // see WithAltNames
 }
 
 func (s *Set) empty() bool {
-	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0
+	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0 && len(s.Relays) == 0
 }
 
 // kinds maps each document kind to the function that parses it. A new kind needs an entry here,
@@ -45,6 +47,9 @@ var kinds = map[string]func(*Set, *source, *node){
 	},
 	"Controllers": func(set *Set, s *source, n *node) {
 		set.Controllers = append(set.Controllers, controllersDocument(s, n))
+	},
+	"Relay": func(set *Set, s *source, n *node) {
+		set.Relays = append(set.Relays, relayDocument(s, n))
 	},
 	"Servers": func(set *Set, s *source, n *node) {
 		set.Servers = append(set.Servers, serversDocument(s, n))

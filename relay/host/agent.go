@@ -11,13 +11,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"headgate.dev/headgate/relay"
 	"headgate.dev/headgate/relay/stripe"
 )
 
@@ -49,31 +49,13 @@ type destination struct {
 	From netip.AddrPort `json:"from,omitzero"` // the client's address
 }
 
-// Exit is an agent to which connections are carried.
-type Exit struct {
-	// Address is where it accepts streams.
-	Address string
-	Paths   []Path
-}
-
-// Path is a way to an exit.
-type Path struct {
-	Name string
-	// Source, Device and Mark select the path by policy routing; each may be empty.
-	Source netip.Addr
-	Device string
-	Mark   int
-	// Streams is the number of streams.
-	Streams int
-}
-
 // Acceptor accepts the streams of other agents, and connects to the destinations of their connections.
 type Acceptor struct {
 	Auth    Auth
 	Options stripe.Options
-	// Allowed are the destinations; others are refused, so that the agent is no open proxy.
-	Allowed []netip.Prefix
-	Log     *slog.Logger
+	// Accept has the destinations; others are refused, so that the agent is no open proxy.
+	Accept relay.Accept
+	Log    *slog.Logger
 
 	mu    sync.Mutex
 	links map[sessionID]*accepted
@@ -205,7 +187,7 @@ func (a *Acceptor) connect(description []byte) (net.Conn, error) {
 		return nil, errors.New("malformed destination")
 	}
 	to := d.To.Addr().Unmap()
-	if !slices.ContainsFunc(a.Allowed, func(p netip.Prefix) bool { return p.Contains(to) }) {
+	if !a.Accept.Allows(to) {
 		return nil, fmt.Errorf("the exit does not connect to %s: add a prefix with it to the exit's destinations", to)
 	}
 	return net.DialTimeout("tcp", netip.AddrPortFrom(to, d.To.Port()).String(), connectTimeout)
@@ -224,7 +206,7 @@ func (a *Acceptor) Close() {
 // Dialer keeps the streams to an exit open.
 type Dialer struct {
 	Auth    Auth
-	Exit    Exit
+	Exit    relay.Exit
 	Options stripe.Options
 	Log     *slog.Logger
 
@@ -242,7 +224,7 @@ type session struct {
 }
 
 // NewDialer returns a dialer; Run opens its streams.
-func NewDialer(auth Auth, exit Exit, o stripe.Options) *Dialer {
+func NewDialer(auth Auth, exit relay.Exit, o stripe.Options) *Dialer {
 	o.Dialer = true
 	d := &Dialer{Auth: auth, Exit: exit, Options: o, Log: slog.Default()}
 	d.begin()
@@ -272,7 +254,7 @@ func (d *Dialer) Run(ctx context.Context) {
 }
 
 // keep keeps one stream open.
-func (d *Dialer) keep(ctx context.Context, p Path) {
+func (d *Dialer) keep(ctx context.Context, p relay.Path) {
 	for pause := minPause; ctx.Err() == nil; {
 		began := time.Now()
 		err := d.stream(ctx, p)
@@ -292,14 +274,14 @@ func (d *Dialer) keep(ctx context.Context, p Path) {
 }
 
 // stream opens one stream, and returns when it has ended.
-func (d *Dialer) stream(ctx context.Context, p Path) error {
+func (d *Dialer) stream(ctx context.Context, p relay.Path) error {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: func(network, address string, raw syscall.RawConn) error {
-		return errors.Join(prepare(network, address, raw), p.bind(raw))
+		return errors.Join(prepare(network, address, raw), bind(p, raw))
 	}}
 	if p.Source.IsValid() {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Source, 0))
 	}
-	c, err := dialer.DialContext(ctx, "tcp", d.Exit.Address)
+	c, err := dialer.DialContext(ctx, "tcp", d.Exit.Address.String())
 	if err != nil {
 		return err
 	}
@@ -347,13 +329,13 @@ func (d *Dialer) establish(in session, reply byte) error {
 }
 
 // bind selects the path of a socket that is not connected yet.
-func (p Path) bind(raw syscall.RawConn) (err error) {
+func bind(p relay.Path, raw syscall.RawConn) (err error) {
 	control := raw.Control(func(fd uintptr) {
 		if p.Device != "" {
 			err = unix.BindToDevice(int(fd), p.Device)
 		}
 		if p.Mark != 0 {
-			err = errors.Join(err, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, p.Mark))
+			err = errors.Join(err, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(p.Mark)))
 		}
 	})
 	if err = errors.Join(control, err); err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"headgate.dev/headgate/relay"
 )
 
 func newKey(t *testing.T, key string, encrypt bool) *SharedKey {
@@ -84,12 +86,12 @@ func TestAgents(t *testing.T) {
 		}
 		at := l.Addr().String()
 		serve := func(l net.Listener) *Acceptor {
-			a := &Acceptor{Auth: newKey(t, "k", encrypt), Options: options, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Log: slog.New(slog.DiscardHandler)}
+			a := &Acceptor{Auth: newKey(t, "k", encrypt), Options: options, Accept: relay.Accept{Destinations: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Log: slog.New(slog.DiscardHandler)}
 			go a.Serve(l)
 			return a
 		}
 		a := serve(l)
-		d := NewDialer(newKey(t, "k", encrypt), Exit{Address: at, Paths: []Path{{Name: "any", Streams: 3}}}, options)
+		d := NewDialer(newKey(t, "k", encrypt), relay.Exit{Address: netip.MustParseAddrPort(at), Paths: []relay.Path{{Name: "any", Streams: 3}}}, options)
 		d.Log = slog.New(slog.DiscardHandler)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/relay/host"
+)
+
+func relayCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "relay",
+		Short: "Carry TCP connections over many streams and several paths",
+		Long: `Relay carries the TCP connections of applications between two agents, over many streams and
+several paths. An agent acknowledges an application's data before the destination has it.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: helpOrUnknown,
+	}
+	c.AddCommand(relayRunCommand(a), relayKeyCommand(a))
+	return c
+}
+
+func relayRunCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run -f FILE",
+		Short: "Run the relay agent of a configuration",
+		Long: `Run opens the streams to the exits of the document of kind: Relay, accepts streams if the document
+says so, and listens for applications. It ends on SIGTERM, and with it the connections that it carries.`,
+		Example: `  headgate relay key /etc/headgate/relay.key
+  headgate relay run -f relay.yaml`,
+		Args: cobra.NoArgs,
+	}
+	files := fileFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if len(*files) == 0 {
+			return usageError{errors.New("configuration is missing: set -f to a file or directory"), c.CommandPath()}
+		}
+		set, err := read(*files, a.in)
+		if err != nil {
+			return err
+		}
+		if len(set.Relays) != 1 {
+			return config.Errors{{File: (*files)[0], Message: "must have exactly one document of kind: Relay"}}
+		}
+		p := set.Relays[0].Policy
+		key, err := host.ReadKey(p.KeyFile)
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(c.Context(), unix.SIGTERM, os.Interrupt)
+		defer stop()
+		return host.Run(ctx, p, key, slog.Default(), func() { a.note("relay agent %s is ready", p.Name) })
+	}
+	return c
+}
+
+func relayKeyCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "key FILE",
+		Short:   "Create the key that all relay agents share",
+		Long:    "Key writes a random key to a new file. Copy the file to each agent.",
+		Example: "  headgate relay key /etc/headgate/relay.key",
+		Args:    cobra.ExactArgs(1),
+	}
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return fmt.Errorf("cannot create the key: %w", err)
+		}
+		key := make([]byte, 32)
+		rand.Read(key)
+		_, err = fmt.Fprintln(f, hex.EncodeToString(key))
+		return errors.Join(err, f.Close())
+	}
+	return c
+}

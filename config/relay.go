@@ -1,0 +1,170 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/relay"
+)
+
+// Relay is one "kind: Relay" document: a relay agent.
+type Relay struct {
+	relay.Policy
+	File string
+	Line int
+}
+
+// defaultStreams is the number of streams of a path.
+const defaultStreams = 4
+
+func relayDocument(s *source, n *node) Relay {
+	d := newDecoder(s)
+	out := Relay{File: s.file, Line: n.line}
+	encrypt := true
+	d.fields(n, "", "a relay agent", []field{
+		{"kind", func(*node, string) {}},
+		{"name", one(d, &out.Name, serverName)},
+		{"key", one(d, &out.KeyFile, keyFile)},
+		{"encrypt", one(d, &encrypt, boolean)},
+		{"accept", func(n *node, key string) {
+			d.fields(n, key, "how streams are accepted", []field{
+				{"listen", one(d, &out.Accept.Listen, listenAddress)},
+				{"destinations", oneOrMore(d, &out.Accept.Destinations, prefix)},
+			})
+			d.needs(n, key, "listen", "%s is missing: write for example %[1]s: 0.0.0.0:8424")
+			d.needs(n, key, "destinations", "%s is missing: list the prefixes to which the exit may connect")
+		}},
+		{"exits", func(n *node, key string) {
+			d.each(n, key, "an exit", func(n *node, key string) { out.Exits = append(out.Exits, d.exit(n, key)) })
+		}},
+		{"forward", func(n *node, key string) {
+			d.each(n, key, "a listener", func(n *node, key string) {
+				var f relay.Forward
+				d.fields(n, key, "a listener", []field{
+					{"listen", one(d, &f.Listen, listenAddress)},
+					{"to", one(d, &f.To, addressAndPort)},
+				})
+				d.needs(n, key, "listen", "%s is missing: write for example %[1]s: 127.0.0.1:8080")
+				d.needs(n, key, "to", "%s is missing: write for example %[1]s: 10.0.0.2:80")
+				out.Forwards = append(out.Forwards, f)
+			})
+		}},
+	})
+	out.Plain = !encrypt
+	for i, f := range out.Forwards {
+		if f.To.IsValid() && out.ExitFor(f.To.Addr()) < 0 {
+			d.invalid(n, fmt.Sprintf("forward[%d].to", i), "no exit has the destination %s: add a prefix with it to the destinations of an exit", f.To.Addr())
+		}
+	}
+	d.needs(n, "", "name", "the relay agent has no %s: write for example %[1]s: east")
+	d.needs(n, "", "key", "%s is missing: write the file with the key that all agents share, for example %[1]s: /etc/headgate/relay.key")
+	if out.Accept.Listen == "" && len(out.Exits) == 0 && !d.broken["accept"] && !d.broken["exits"] {
+		d.invalid(n, "", "the relay agent neither accepts streams nor has an exit: write accept or exits")
+	}
+	return out
+}
+
+// exit parses an exit.
+func (d *decoder) exit(n *node, key string) (e relay.Exit) {
+	d.fields(n, key, "an exit", []field{
+		{"address", one(d, &e.Address, addressAndPort)},
+		{"destinations", oneOrMore(d, &e.Destinations, prefix)},
+		{"paths", func(n *node, key string) {
+			d.each(n, key, "a path", func(n *node, key string) {
+				p := relay.Path{Streams: defaultStreams}
+				d.fields(n, key, "a path", []field{
+					{"name", one(d, &p.Name, serverName)},
+					{"source", one(d, &p.Source, ipAddress)},
+					{"device", one(d, &p.Device, serverName)},
+					{"mark", one(d, &p.Mark, markValue)},
+					{"streams", one(d, &p.Streams, streamCount)},
+				})
+				d.needs(n, key, "name", "the path has no %s: write for example %[1]s: a")
+				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Name == p.Name }) && p.Name != "" {
+					d.invalid(n, key+".name", "%q is already the name of another path: names must be unique", p.Name)
+				}
+				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Source == p.Source && o.Device == p.Device && o.Mark == p.Mark }) {
+					d.invalid(n, key, "the path is selected as another is: write another source, device or mark")
+				}
+				e.Paths = append(e.Paths, p)
+			})
+		}},
+	})
+	d.needs(n, key, "address", "the exit has no %s: write for example %[1]s: 192.0.2.1:8424")
+	d.needs(n, key, "destinations", "%s is missing: list the prefixes for which it is the exit")
+	if len(e.Paths) == 0 {
+		e.Paths = []relay.Path{{Name: "default", Streams: defaultStreams}}
+	}
+	for _, p := range e.Destinations {
+		if e.Address.IsValid() && p.Contains(e.Address.Addr()) {
+			d.invalid(n, key+".destinations", "%s contains the address of the exit itself: leave it out of the prefix", p)
+		}
+	}
+	return e
+}
+
+func prefix(s string) ([]netip.Prefix, error) {
+	p, err := group.ParsePrefix(s)
+	return []netip.Prefix{p}, err
+}
+
+func keyFile(s string) (string, error) {
+	if s == "" || s[0] != '/' {
+		return "", fmt.Errorf("%q is not an absolute path: write for example /etc/headgate/relay.key", s)
+	}
+	return s, nil
+}
+
+func ipAddress(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return a, fmt.Errorf("%q is not an IP address", s)
+	}
+	return a, nil
+}
+
+func addressAndPort(s string) (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(s)
+	if err != nil || a.Port() == 0 {
+		return a, fmt.Errorf("%q is not an IP address and port: write for example 192.0.2.1:80 or [2001:db8::1]:80", s)
+	}
+	return a, nil
+}
+
+// listenAddress parses an address to listen on, whose host may be left out.
+func listenAddress(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = portNumber(port)
+	}
+	if err == nil && host != "" {
+		_, err = netip.ParseAddr(host)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%q is not an address to listen on: write for example 127.0.0.1:8080 or :8080", s)
+	}
+	return s, nil
+}
+
+func markValue(s string) (uint32, error) {
+	v, err := strconv.ParseUint(s, 0, 32)
+	if err != nil || v == 0 {
+		return 0, fmt.Errorf("%q is not a mark: write a number above 0, such as 0x10", s)
+	}
+	return uint32(v), nil
+}
+
+// maxStreams is the most streams of a path. The thesis needed 100 for 1 Gbit/s at 1 % of loss.
+const maxStreams = 256
+
+func streamCount(s string) (int, error) {
+	v, err := strconv.Atoi(s)
+	if err != nil || v < 1 || v > maxStreams {
+		return 0, fmt.Errorf("%q is not a number of streams: write 1 to %d", s, maxStreams)
+	}
+	return v, nil
+}

@@ -1,0 +1,79 @@
+package relay
+
+import (
+	"net/netip"
+)
+
+// Policy is the configuration of an agent.
+type Policy struct {
+	Name string
+	// KeyFile has the key that all agents share.
+	KeyFile string
+	// Plain leaves streams between agents unencrypted.
+	Plain bool
+	// Accept makes the agent an exit.
+	Accept Accept
+	// Exits are the agents to which connections are carried.
+	Exits []Exit
+	// Forwards are the listeners for applications.
+	Forwards []Forward
+}
+
+// Accept is how an agent accepts the streams of others.
+type Accept struct {
+	// Listen is the address for streams, "" for none.
+	Listen string
+	// Destinations are the prefixes to which the exit connects.
+	Destinations []netip.Prefix
+}
+
+// Exit is an agent to which connections are carried.
+type Exit struct {
+	// Address is where it accepts streams.
+	Address netip.AddrPort
+	// Destinations are the prefixes for which it is the exit.
+	Destinations []netip.Prefix
+	// Paths are the ways to it; at least one.
+	Paths []Path
+}
+
+// Path is a way to an exit.
+type Path struct {
+	Name string
+	// Source, Device and Mark select the path by policy routing; each may be left out.
+	Source netip.Addr
+	Device string
+	Mark   uint32
+	// Streams is the number of streams.
+	Streams int
+}
+
+// Forward is a listener whose connections go to one destination.
+type Forward struct {
+	Listen string
+	To     netip.AddrPort
+}
+
+// ExitFor returns the index of the exit for a destination, by the longest prefix, -1 if there is none.
+func (p Policy) ExitFor(to netip.Addr) int {
+	best, bits := -1, -1
+	to = to.Unmap()
+	for n, e := range p.Exits {
+		for _, d := range e.Destinations {
+			if d.Contains(to) && d.Bits() > bits {
+				best, bits = n, d.Bits()
+			}
+		}
+	}
+	return best
+}
+
+// Allows reports whether the exit connects to a destination.
+func (a Accept) Allows(to netip.Addr) bool {
+	for _, d := range a.Destinations {
+		if d.Contains(to.Unmap()) {
+			return true
+		}
+	}
+	return false
+}
