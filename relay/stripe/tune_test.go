@@ -1,0 +1,77 @@
+package stripe
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// On paths of many kinds the number of streams comes close to the best fixed one soon, and then stays.
+func TestTuner(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		first   int
+		goodput func(n int) float64
+		most    int // streams that it may settle with
+	}{
+		{"one stream fills the path", 4, func(int) float64 { return 100 }, 1},
+		{"each stream has a tenth", 4, func(n int) float64 { return min(100, 10*float64(n)) }, 12},
+		{"1 % of loss, CUBIC, as in the thesis", 4, func(n int) float64 { return min(874, 8.8*float64(n)) }, 128},
+		{"over-use, as in the thesis", 100, func(n int) float64 { return min(597, 597-85*float64(n-5)/95, 200*float64(n)) }, 8},
+		{"a long path", 1, func(n int) float64 { return min(900, 300*float64(n)) }, 4},
+	} {
+		for _, noise := range []float64{0, 0.01} {
+			t.Run(fmt.Sprint(c.name, ", noise ", noise), func(t *testing.T) {
+				random := rand.New(rand.NewPCG(1, 2))
+				best := 0.0
+				for n := 1; n <= 256; n++ {
+					best = max(best, c.goodput(n))
+				}
+				u := NewTuner(1, 256, c.first)
+				const epochs, settle = 300, 25
+				sum, tried := 0.0, 0
+				for n := range epochs {
+					before := u.Streams()
+					u.Observe(c.goodput(before)*(1+noise*(2*random.Float64()-1)), true)
+					if n >= settle {
+						sum += c.goodput(before) / best
+						if u.Streams() != before {
+							tried++
+						}
+					}
+				}
+				if got := sum / (epochs - settle); got < 0.97 {
+					t.Errorf("%.3f of the best", got)
+				}
+				if tried > 60 {
+					t.Errorf("the number changed %d times in %d epochs", tried, epochs-settle)
+				}
+				if u.phase == holding && u.Streams() > c.most {
+					t.Errorf("%d streams, want %d at most", u.Streams(), c.most)
+				}
+			})
+		}
+	}
+}
+
+// An epoch without enough to send changes nothing, and a path that gets slower or faster is tried again soon.
+func TestTunerFollows(t *testing.T) {
+	rate := 100.0
+	goodput := func(n int) float64 { return min(rate, 10*float64(n)) }
+	u := NewTuner(1, 64, 4)
+	for range 60 {
+		u.Observe(goodput(u.Streams()), true)
+	}
+	before := u.Streams()
+	u.Observe(1, false)
+	if u.Streams() != before {
+		t.Error("an idle epoch changed the number")
+	}
+	rate = 400
+	for range 20 {
+		u.Observe(goodput(u.Streams()), true)
+	}
+	if got := goodput(u.Streams()); got < 100 {
+		t.Errorf("on a faster path %d streams deliver %.0f", u.Streams(), got)
+	}
+}
