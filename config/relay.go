@@ -18,9 +18,6 @@ type Relay struct {
 	Line int
 }
 
-// defaultStreams is the number of streams of a path.
-const defaultStreams = 4
-
 func relayDocument(s *source, n *node) Relay {
 	d := newDecoder(s)
 	out := Relay{File: s.file, Line: n.line}
@@ -75,7 +72,7 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 		{"destinations", oneOrMore(d, &e.Destinations, prefix)},
 		{"paths", func(n *node, key string) {
 			d.each(n, key, "a path", func(n *node, key string) {
-				p := relay.Path{Streams: defaultStreams}
+				var p relay.Path
 				d.fields(n, key, "a path", []field{
 					{"name", one(d, &p.Name, serverName)},
 					{"source", one(d, &p.Source, ipAddress)},
@@ -97,7 +94,7 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 	d.needs(n, key, "address", "the exit has no %s: write for example %[1]s: 192.0.2.1:8424")
 	d.needs(n, key, "destinations", "%s is missing: list the prefixes for which it is the exit")
 	if len(e.Paths) == 0 {
-		e.Paths = []relay.Path{{Name: "default", Streams: defaultStreams}}
+		e.Paths = []relay.Path{{Name: "default"}}
 	}
 	for _, p := range e.Destinations {
 		if e.Address.IsValid() && p.Contains(e.Address.Addr()) {

@@ -44,7 +44,7 @@ type Path struct {
 	Source netip.Addr
 	Device string
 	Mark   uint32
-	// Streams is the number of streams.
+	// Streams is the number of streams, 0 for as many as help.
 	Streams int
 }
 

@@ -241,9 +241,7 @@ func (d *Dialer) begin() {
 func (d *Dialer) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, p := range d.Exit.Paths {
-		for range p.Streams {
-			all.Go(func() { d.keep(ctx, p) })
-		}
+		all.Go(func() { d.path(ctx, p) })
 	}
 	<-ctx.Done()
 	d.mu.Lock()
@@ -253,11 +251,152 @@ func (d *Dialer) Run(ctx context.Context) {
 	all.Wait()
 }
 
+// path keeps the streams of a path open: as many as configured, or as many as help.
+func (d *Dialer) path(ctx context.Context, p relay.Path) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	var open []*kept
+	set := func(n int) {
+		for len(open) < n {
+			one := &kept{path: p}
+			one.ctx, one.cancel = context.WithCancel(ctx)
+			open = append(open, one)
+			all.Go(func() { d.keep(one) })
+		}
+		for _, one := range open[n:] {
+			all.Go(func() { d.retire(one) })
+		}
+		open = open[:n]
+	}
+	if p.Streams > 0 {
+		set(p.Streams)
+		<-ctx.Done()
+		return
+	}
+	tuner := stripe.NewTuner(1, maxStreams, firstStreams)
+	set(tuner.Streams())
+	for {
+		began := time.Now()
+		before := d.carried(open)
+		ownBefore, otherBefore := d.idle()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(stripe.Epoch(d.rtt(open))):
+		}
+		after := d.carried(open)
+		took := time.Since(began).Seconds()
+		own, other := d.idle()
+		switch {
+		case own == ownBefore:
+			tuner.Observe(float64(after[0]-before[0])/took, after[0] >= before[0])
+		case other == otherBefore:
+			tuner.Observe(float64(after[1]-before[1])/took, after[1] >= before[1])
+		}
+		set(tuner.Streams())
+	}
+}
+
+// firstStreams and maxStreams are the number of streams that a path begins with, and its maximum.
+const firstStreams, maxStreams = 4, 128
+
+// kept is a stream that is kept open.
+type kept struct {
+	path   relay.Path
+	ctx    context.Context
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	link   *Link // while it is open
+	number uint32
+}
+
+// of returns the link and number of the stream, nil while it is not open.
+func (k *kept) of() (*Link, uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.link, k.number
+}
+
+func (k *kept) set(l *Link, number uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.link, k.number = l, number
+}
+
+// carried returns the bytes that streams have sent and received.
+func (d *Dialer) carried(streams []*kept) (sum [2]uint64) {
+	for _, k := range streams {
+		if l, number := k.of(); l != nil {
+			l.mu.Lock()
+			sent, received := l.session.Bytes(number)
+			l.mu.Unlock()
+			sum[0], sum[1] = sum[0]+sent, sum[1]+received
+		}
+	}
+	return sum
+}
+
+// rtt returns the longest round-trip time of streams.
+func (d *Dialer) rtt(streams []*kept) (longest time.Duration) {
+	for _, k := range streams {
+		if l, number := k.of(); l != nil {
+			l.mu.Lock()
+			if st := l.streams[number]; st != nil {
+				longest = max(longest, st.estimate().RTT)
+			}
+			l.mu.Unlock()
+		}
+	}
+	return longest
+}
+
+// idle returns how often this agent, and the exit, had nothing to send.
+func (d *Dialer) idle() (own, other uint64) {
+	d.mu.Lock()
+	link := d.now.link
+	d.mu.Unlock()
+	link.mu.Lock()
+	defer link.mu.Unlock()
+	return link.session.Idle()
+}
+
+// retireTimeout is how long a stream that is not needed waits for what it has sent to be acknowledged.
+const retireTimeout = 5 * time.Second
+
+// retire ends a stream that is not needed.
+func (d *Dialer) retire(k *kept) {
+	defer k.cancel()
+	l, number := k.of()
+	if l == nil {
+		return
+	}
+	for end := time.Now().Add(retireTimeout); time.Now().Before(end); {
+		l.mu.Lock()
+		l.session.Retire(number)
+		drained := l.session.Drained(number)
+		l.mu.Unlock()
+		if drained {
+			break
+		}
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if st := l.streams[number]; st != nil {
+		st.conn.Close()
+	}
+}
+
 // keep keeps one stream open.
-func (d *Dialer) keep(ctx context.Context, p relay.Path) {
+func (d *Dialer) keep(k *kept) {
+	ctx, p := k.ctx, k.path
 	for pause := minPause; ctx.Err() == nil; {
 		began := time.Now()
-		err := d.stream(ctx, p)
+		err := d.stream(k)
 		if ctx.Err() != nil {
 			return
 		}
@@ -274,7 +413,8 @@ func (d *Dialer) keep(ctx context.Context, p relay.Path) {
 }
 
 // stream opens one stream, and returns when it has ended.
-func (d *Dialer) stream(ctx context.Context, p relay.Path) error {
+func (d *Dialer) stream(k *kept) error {
+	ctx, p := k.ctx, k.path
 	dialer := net.Dialer{Timeout: dialTimeout, Control: func(network, address string, raw syscall.RawConn) error {
 		return errors.Join(prepare(network, address, raw), bind(p, raw))
 	}}
@@ -304,6 +444,8 @@ func (d *Dialer) stream(ctx context.Context, p relay.Path) error {
 	if err := d.establish(in, reply[0]); err != nil {
 		return err
 	}
+	k.set(in.link, in.number)
+	defer k.set(nil, 0)
 	return in.link.AddStream(in.number, c.(*net.TCPConn), over)
 }
 

@@ -58,7 +58,7 @@ func (l *Link) pump() {
 			l.pump()
 		})
 	}
-	if !l.ticking && !l.closed && !l.session.Idle() {
+	if !l.ticking && !l.closed && !l.session.Quiet() {
 		l.ticking = true
 		time.AfterFunc(tickInterval, l.tick)
 	}

@@ -24,7 +24,8 @@ const (
 	Reset
 	// Credit permits the other agent to send the bytes of a connection up to Offset.
 	Credit
-	// Ack acknowledges the first Offset frames of the stream with the number Conn.
+	// Ack acknowledges the first Offset frames of the stream with the number Conn. Fin tells that the agent has more
+	// to send than its streams take.
 	Ack
 	// Ping asks for an acknowledgement.
 	Ping

@@ -53,6 +53,8 @@ type Session struct {
 	backlog int // bytes of these chunks
 	window  int // credit beyond the initial one, of all connections
 	events  []Event
+	// idle and peerIdle count how often this agent, and the other, had nothing to send.
+	idle, peerIdle uint64
 }
 
 // Event is something that the caller must act on.
@@ -100,6 +102,10 @@ type stream struct {
 	received, reported uint64
 	due                time.Duration
 	dueSet             bool
+	// sentBytes and receivedBytes are bytes of connections: those that were acknowledged, and those that arrived.
+	sentBytes, receivedBytes uint64
+	// retired streams get no more frames.
+	retired bool
 }
 
 type sentFrame struct {
@@ -208,13 +214,19 @@ func (s *Session) Next(now time.Duration) (number uint32, f Frame, ok bool) {
 	if number, f, ok = s.nextData(now); ok {
 		return number, f, true
 	}
+	if len(s.sending) == 0 && s.first(nil) != nil {
+		s.idle++
+	}
 	return s.probe(now)
 }
 
 // usable returns the streams that get frames, by number, so that a session does the same in each run: those that
 // are not suspect, or all if there are none.
 func (s *Session) usable() []*stream {
-	all := s.sorted()
+	all := slices.DeleteFunc(s.sorted(), func(st *stream) bool { return st.retired })
+	if len(all) == 0 {
+		all = s.sorted() // the others have ended
+	}
 	sound := slices.DeleteFunc(slices.Clone(all), func(st *stream) bool { return st.suspect })
 	if len(sound) == 0 {
 		return all
@@ -251,7 +263,7 @@ func (s *Session) nextControl(st *stream, now time.Duration) (Frame, bool) {
 	for _, o := range s.sorted() {
 		if o.dueSet && (o.received-o.reported >= ackFrames || now >= o.due) {
 			o.reported, o.dueSet = o.received, false
-			return Frame{Kind: Ack, Conn: o.number, Offset: o.received}, true
+			return Frame{Kind: Ack, Conn: o.number, Offset: o.received, Fin: len(s.sending) > 0}, true
 		}
 	}
 	return Frame{}, false
@@ -385,8 +397,8 @@ func (s *Session) Deadline() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// Idle reports whether nothing waits to be sent or acknowledged, so that Tick has nothing to do.
-func (s *Session) Idle() bool {
+// Quiet reports whether nothing waits to be acknowledged, so that Tick has nothing to do.
+func (s *Session) Quiet() bool {
 	for _, st := range s.streams {
 		if len(st.sent) > 0 {
 			return false
@@ -405,6 +417,30 @@ func (s *Session) Tick(now time.Duration) {
 		}
 	}
 }
+
+// Retire stops sending on a stream; what was sent is still acknowledged. It must not be the last stream.
+func (s *Session) Retire(number uint32) {
+	if st := s.streams[number]; st != nil {
+		st.retired = true
+	}
+}
+
+// Drained reports whether everything that was sent on a stream was acknowledged.
+func (s *Session) Drained(number uint32) bool {
+	st := s.streams[number]
+	return st == nil || len(st.sent) == 0
+}
+
+// Bytes returns how many bytes of connections a stream has carried: those sent and acknowledged, and those received.
+func (s *Session) Bytes(number uint32) (sent, received uint64) {
+	if st := s.streams[number]; st != nil {
+		return st.sentBytes, st.receivedBytes
+	}
+	return 0, 0
+}
+
+// Idle returns how often this agent, and the other, had nothing to send.
+func (s *Session) Idle() (own, other uint64) { return s.idle, s.peerIdle }
 
 // Suspect reports whether a stream makes no progress.
 func (s *Session) Suspect(number uint32) bool {
@@ -426,8 +462,12 @@ func (s *Session) Receive(number uint32, f Frame, now time.Duration) error {
 	}
 	switch f.Kind {
 	case Ack:
+		if !f.Fin {
+			s.peerIdle++
+		}
 		return s.acknowledge(f, now)
 	case Data, Open, Opened, Reset, Credit:
+		st.receivedBytes += uint64(len(f.Payload))
 		s.receiveConn(f, now)
 	}
 	return nil
@@ -450,6 +490,7 @@ func (s *Session) acknowledge(f Frame, now time.Duration) error {
 		if k := one.chunk; k != nil {
 			k.copies--
 			k.acked = true
+			st.sentBytes += uint64(len(one.Payload))
 			s.acked(k.conn)
 		}
 	}
