@@ -75,6 +75,7 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 				var p relay.Path
 				d.fields(n, key, "a path", []field{
 					{"name", one(d, &p.Name, serverName)},
+					{"address", one(d, &p.Address, addressAndPort)},
 					{"source", one(d, &p.Source, ipAddress)},
 					{"device", one(d, &p.Device, serverName)},
 					{"mark", one(d, &p.Mark, markValue)},
@@ -84,8 +85,13 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Name == p.Name }) && p.Name != "" {
 					d.invalid(n, key+".name", "%q is already the name of another path: names must be unique", p.Name)
 				}
-				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Source == p.Source && o.Device == p.Device && o.Mark == p.Mark }) {
-					d.invalid(n, key, "the path is selected as another is: write another source, device or mark")
+				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Address == p.Address && o.Source == p.Source && o.Device == p.Device && o.Mark == p.Mark }) {
+					d.invalid(n, key, "the path is selected as another is: write another address, source, device or mark")
+				}
+				for _, prefix := range e.Destinations {
+					if p.Address.IsValid() && prefix.Contains(p.Address.Addr()) {
+						d.invalid(n, key+".address", "the exit's destination %s contains this address of the exit itself", prefix)
+					}
 				}
 				e.Paths = append(e.Paths, p)
 			})

@@ -40,6 +40,8 @@ type Exit struct {
 // Path is a way to an exit.
 type Path struct {
 	Name string
+	// Address is an address of the exit that only this path leads to, if it has one.
+	Address netip.AddrPort
 	// Source, Device and Mark select the path by policy routing; each may be left out.
 	Source netip.Addr
 	Device string

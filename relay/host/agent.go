@@ -421,7 +421,11 @@ func (d *Dialer) stream(k *kept) error {
 	if p.Source.IsValid() {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Source, 0))
 	}
-	c, err := dialer.DialContext(ctx, "tcp", d.Exit.Address.String())
+	to := d.Exit.Address
+	if p.Address.IsValid() {
+		to = p.Address
+	}
+	c, err := dialer.DialContext(ctx, "tcp", to.String())
 	if err != nil {
 		return err
 	}
