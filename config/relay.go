@@ -85,7 +85,9 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Name == p.Name }) && p.Name != "" {
 					d.invalid(n, key+".name", "%q is already the name of another path: names must be unique", p.Name)
 				}
-				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Address == p.Address && o.Source == p.Source && o.Device == p.Device && o.Mark == p.Mark }) {
+				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool {
+					return o.Address == p.Address && o.Source == p.Source && o.Device == p.Device && o.Mark == p.Mark
+				}) {
 					d.invalid(n, key, "the path is selected as another is: write another address, source, device or mark")
 				}
 				for _, prefix := range e.Destinations {
