@@ -31,12 +31,24 @@ func relayDocument(s *source, n *node) Relay {
 			d.fields(n, key, "how streams are accepted", []field{
 				{"listen", one(d, &out.Accept.Listen, listenAddress)},
 				{"destinations", oneOrMore(d, &out.Accept.Destinations, prefix)},
+				{"keep_source", one(d, &out.Accept.KeepSource, boolean)},
 			})
 			d.needs(n, key, "listen", "%s is missing: write for example %[1]s: 0.0.0.0:8424")
 			d.needs(n, key, "destinations", "%s is missing: list the prefixes to which the exit may connect")
 		}},
 		{"exits", func(n *node, key string) {
 			d.each(n, key, "an exit", func(n *node, key string) { out.Exits = append(out.Exits, d.exit(n, key)) })
+		}},
+		{"take", func(n *node, key string) {
+			d.each(n, key, "a rule", func(n *node, key string) {
+				var r relay.Rule
+				d.fields(n, key, "a rule", []field{
+					{"src", oneOrMore(d, &r.Src, prefix)},
+					{"dst", oneOrMore(d, &r.Dst, prefix)},
+					{"dport", oneOrMore(d, &r.Ports, relayPorts)},
+				})
+				out.Take = append(out.Take, r)
+			})
 		}},
 		{"forward", func(n *node, key string) {
 			d.each(n, key, "a listener", func(n *node, key string) {
@@ -52,6 +64,9 @@ func relayDocument(s *source, n *node) Relay {
 		}},
 	})
 	out.Plain = !encrypt
+	if len(out.Take) > 0 && len(out.Exits) == 0 && !d.broken["exits"] {
+		d.invalid(n, "take", "connections are taken, and there is no exit to carry them to: write exits")
+	}
 	for i, f := range out.Forwards {
 		if f.To.IsValid() && out.ExitFor(f.To.Addr()) < 0 {
 			d.invalid(n, fmt.Sprintf("forward[%d].to", i), "no exit has the destination %s: add a prefix with it to the destinations of an exit", f.To.Addr())
@@ -115,6 +130,11 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 func prefix(s string) ([]netip.Prefix, error) {
 	p, err := group.ParsePrefix(s)
 	return []netip.Prefix{p}, err
+}
+
+func relayPorts(s string) ([]relay.Ports, error) {
+	p, err := ports(s)
+	return []relay.Ports{{From: p.From, To: p.To}}, err
 }
 
 func keyFile(s string) (string, error) {

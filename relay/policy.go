@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"fmt"
 	"net/netip"
+	"strconv"
 )
 
 // Policy is the configuration of an agent.
@@ -17,6 +19,25 @@ type Policy struct {
 	Exits []Exit
 	// Forwards are the listeners for applications.
 	Forwards []Forward
+	// Take are the rules by which connections are taken transparently: those that this host forwards, and its own.
+	// A connection is taken if it matches a rule, and its destination has an exit.
+	Take []Rule
+}
+
+// Rule matches connections. What is empty matches any.
+type Rule struct {
+	Src, Dst []netip.Prefix
+	Ports    []Ports
+}
+
+// Ports is a range of ports.
+type Ports struct{ From, To uint16 }
+
+func (p Ports) String() string {
+	if p.From == p.To {
+		return strconv.Itoa(int(p.From))
+	}
+	return fmt.Sprintf("%d-%d", p.From, p.To)
 }
 
 // Accept is how an agent accepts the streams of others.
@@ -25,6 +46,9 @@ type Accept struct {
 	Listen string
 	// Destinations are the prefixes to which the exit connects.
 	Destinations []netip.Prefix
+	// KeepSource connects to them with the client's address, so that servers see it. What they answer must pass
+	// the exit.
+	KeepSource bool
 }
 
 // Exit is an agent to which connections are carried.

@@ -190,6 +190,9 @@ func (a *Acceptor) connect(description []byte) (net.Conn, error) {
 	if !a.Accept.Allows(to) {
 		return nil, fmt.Errorf("the exit does not connect to %s: add a prefix with it to the exit's destinations", to)
 	}
+	if a.Accept.KeepSource {
+		return dialFrom(context.Background(), netip.AddrPortFrom(d.From.Addr().Unmap(), d.From.Port()), netip.AddrPortFrom(to, d.To.Port()))
+	}
 	return net.DialTimeout("tcp", netip.AddrPortFrom(to, d.To.Port()).String(), connectTimeout)
 }
 

@@ -87,6 +87,19 @@ func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, read
 		d := dialers[p.ExitFor(f.To.Addr())]
 		all.Go(func() { fail(forward(l, d, f.To)) })
 	}
+	if len(p.Take) > 0 {
+		taking, err := listenTransparent(ctx)
+		if err != nil {
+			return err
+		}
+		listeners = append(listeners, taking...)
+		for _, l := range taking {
+			all.Go(func() { fail(takeConnections(l, p, dialers, log)) })
+		}
+	}
+	if len(p.Take) > 0 || p.Accept.KeepSource {
+		all.Go(func() { fail(intercept(ctx, p, dialers, log)) })
+	}
 	if ready != nil {
 		ready()
 	}

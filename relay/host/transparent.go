@@ -1,0 +1,112 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"headgate.dev/headgate/relay"
+)
+
+// transparentPort is the port of the transparent listener.
+const transparentPort = 8425
+
+// exitInterval is how often the agent looks which exits have a stream: connections to one without go direct.
+const exitInterval = 200 * time.Millisecond
+
+// transparent sets IP_TRANSPARENT, with which a socket has addresses that are not this host's, and the agent's mark.
+func transparent(network, _ string, raw syscall.RawConn) (err error) {
+	control := raw.Control(func(fd uintptr) {
+		level, option := unix.SOL_IP, unix.IP_TRANSPARENT
+		if network == "tcp6" {
+			level, option = unix.SOL_IPV6, unix.IPV6_TRANSPARENT
+		}
+		err = errors.Join(unix.SetsockoptInt(int(fd), level, option, 1), unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, ownMark))
+	})
+	return errors.Join(control, err)
+}
+
+// listenTransparent opens the listeners for connections that the kernel takes.
+func listenTransparent(ctx context.Context) (all []net.Listener, err error) {
+	for _, network := range []string{"tcp4", "tcp6"} {
+		l, err := (&net.ListenConfig{Control: transparent}).Listen(ctx, network, fmt.Sprintf(":%d", transparentPort))
+		if err != nil {
+			for _, l := range all {
+				l.Close()
+			}
+			return nil, fmt.Errorf("cannot take connections: %w", err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// takeConnections carries the connections of a transparent listener to where they were going.
+func takeConnections(l net.Listener, p relay.Policy, dialers []*Dialer, log *slog.Logger) error {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		to, err := netip.ParseAddrPort(c.LocalAddr().String())
+		n := p.ExitFor(to.Addr())
+		if err == nil && (n < 0 || to.Port() == transparentPort) {
+			err = errors.New("it came to the agent itself")
+		}
+		if err == nil {
+			err = dialers[n].Carry(c, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+		}
+		if err != nil {
+			log.Warn("cannot carry connection", "from", c.RemoteAddr(), "to", to, "error", err)
+			c.Close()
+		}
+	}
+}
+
+// intercept keeps the kernel taking the connections whose exit has a stream, until ctx ends.
+func intercept(ctx context.Context, p relay.Policy, dialers []*Dialer, log *slog.Logger) error {
+	defer func() {
+		if err := removeInterception(); err != nil {
+			log.Error("cannot remove what takes connections", "error", err)
+		}
+	}()
+	var applied []netip.Prefix
+	for first := true; ; first = false {
+		alive := []netip.Prefix{}
+		for n, d := range dialers {
+			if d.Streams() > 0 {
+				alive = append(alive, p.Exits[n].Destinations...)
+			}
+		}
+		if first || !slices.Equal(alive, applied) {
+			err := interception{port: transparentPort, rules: p.Take, destinations: alive, exit: p.Accept.KeepSource}.apply()
+			if err != nil {
+				return err
+			}
+			applied = alive
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(exitInterval):
+		}
+	}
+}
+
+// dialFrom connects to a destination with the client's address.
+func dialFrom(ctx context.Context, from, to netip.AddrPort) (net.Conn, error) {
+	network := "tcp4"
+	if to.Addr().Is6() {
+		network = "tcp6"
+	}
+	d := net.Dialer{Timeout: connectTimeout, LocalAddr: net.TCPAddrFromAddrPort(from), Control: transparent}
+	return d.DialContext(ctx, network, to.String())
+}
