@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/collective/host"
 	"headgate.dev/headgate/internal/sleep"
+	"headgate.dev/headgate/view"
 )
 
 func collectiveTopCommand(a *app) *cobra.Command {

@@ -11,9 +11,9 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/report"
+	"headgate.dev/headgate/view"
 )
 
 // labRunFlags are the flags of "lab run".

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/internal/sleep"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/view"
 )
 
 // Bounds of --interval. With a shorter interval, most of the time would be spent on reading counters.

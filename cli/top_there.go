@@ -8,10 +8,10 @@ import (
 	"time"
 
 	api "headgate.dev/headgate/api/client"
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/view"
 )
 
 // Timing of top for a host of a service, chosen by Headgate.

@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/mattn/go-runewidth"
 
-	"headgate.dev/headgate/cli/view/early"
+	"headgate.dev/headgate/view/early"
 )
 
 func init() { early.Done() }
