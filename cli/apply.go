@@ -52,7 +52,7 @@ it; the warnings are those of check --server. The service keeps the former versi
 			if err := at.rejectFlags(c, "ignore-missing"); err != nil {
 				return err
 			}
-			return a.applyThere(c, at, *files, *dryRun, *output)
+			return a.applyRemote(c, at, *files, *dryRun, *output)
 		}
 		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {
 			return usageError{fmt.Errorf("--confirm-within %v is out of range: set %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}

@@ -31,7 +31,7 @@ all", objects that were left behind by devices that no longer exist are removed 
 	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if at.isSet() {
-			return a.clearThere(c.Context(), at, *dev, *output)
+			return a.clearRemote(c.Context(), at, *dev, *output)
 		}
 		store, unlock, err := a.lock()
 		if err != nil {

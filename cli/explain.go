@@ -249,8 +249,8 @@ func (e explainer) assignment(tree *group.Tree, p group.Packet) (leaf int, ok bo
 		return 0, false
 	}
 	src, dst := netip.AddrPortFrom(p.Src, p.SPort), netip.AddrPortFrom(p.Dst, p.DPort)
-	there, back := shaper.Conn{Proto: p.Proto, A: src, B: dst}, shaper.Conn{Proto: p.Proto, A: dst, B: src}
-	i := slices.IndexFunc(e.assigned, func(a shaper.Assignment) bool { return a.Conn == there || a.Conn == back })
+	forth, back := shaper.Conn{Proto: p.Proto, A: src, B: dst}, shaper.Conn{Proto: p.Proto, A: dst, B: src}
+	i := slices.IndexFunc(e.assigned, func(a shaper.Assignment) bool { return a.Conn == forth || a.Conn == back })
 	if i < 0 {
 		return 0, false
 	}

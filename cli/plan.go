@@ -31,7 +31,7 @@ change that apply would make. A device without changes is "up to date".`,
 			if err := at.rejectFlags(c, "ignore-missing"); err != nil {
 				return err
 			}
-			return a.applyThere(c, at, *files, true, *output)
+			return a.applyRemote(c, at, *files, true, *output)
 		}
 		return a.plan(c, *files, *missing, *output)
 	}

@@ -91,9 +91,9 @@ func (t *remoteHost) desiredState(ctx context.Context, client *api.Client) (set 
 // between the read and the write.
 const applyTries = 10
 
-// applyThere sets the desired state of a host of a service from files. With dry it only prints the
+// applyRemote sets the desired state of a host of a service from files. With dry it only prints the
 // changes.
-func (a *app) applyThere(c *cobra.Command, t *remoteHost, files []string, dry bool, f format) error {
+func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry bool, f format) error {
 	set, err := a.load(c, files, false)
 	if err == nil && len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
 		err = config.Errors{{File: strings.Join(files, " "), Message: "no document for a host: write documents with kind: Interface or kind: Collective"}}
@@ -170,9 +170,9 @@ func ratesOf(dev string) *api.GetRatesParams {
 	return &api.GetRatesParams{Dev: &dev}
 }
 
-// showThere prints the groups of a host with their counters, as its agent reports them: the same as "show"
+// showRemote prints the groups of a host with their counters, as its agent reports them: the same as "show"
 // prints on the host, without what only the kernel knows (classes, rule hits, drift).
-func (a *app) showThere(ctx context.Context, t *remoteHost, dev string, over time.Duration, f format) error {
+func (a *app) showRemote(ctx context.Context, t *remoteHost, dev string, over time.Duration, f format) error {
 	read, err := t.watch(ctx, dev)
 	if err != nil {
 		return err
@@ -211,8 +211,8 @@ func inOrderOf(order, states []shaper.State) []shaper.State {
 	return out
 }
 
-// showAssignmentsThere prints the connections that were assigned through a service.
-func (a *app) showAssignmentsThere(ctx context.Context, t *remoteHost, dev string, f format) error {
+// showAssignmentsRemote prints the connections that were assigned through a service.
+func (a *app) showAssignmentsRemote(ctx context.Context, t *remoteHost, dev string, f format) error {
 	client, err := t.client()
 	if err != nil {
 		return err
@@ -269,8 +269,8 @@ func (a *app) resolveInterfaces(ctx context.Context, t *remoteHost, client *api.
 	return []string{is}, nil
 }
 
-// clearThere deletes the interface of a device at the service.
-func (a *app) clearThere(ctx context.Context, t *remoteHost, dev string, f format) error {
+// clearRemote deletes the interface of a device at the service.
+func (a *app) clearRemote(ctx context.Context, t *remoteHost, dev string, f format) error {
 	client, err := t.client()
 	if err != nil {
 		return err
@@ -294,9 +294,9 @@ func (a *app) clearThere(ctx context.Context, t *remoteHost, dev string, f forma
 	})
 }
 
-// assignThere assigns connections to a group of a host of a service. With an empty path it unassigns
+// assignRemote assigns connections to a group of a host of a service. With an empty path it unassigns
 // them.
-func (a *app) assignThere(c *cobra.Command, t *remoteHost, dev, path string, texts []string) error {
+func (a *app) assignRemote(c *cobra.Command, t *remoteHost, dev, path string, texts []string) error {
 	list, err := a.conns(c, texts)
 	if err != nil {
 		return err

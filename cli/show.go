@@ -57,9 +57,9 @@ since the client appeared. A client without traffic for 4 seconds is not shown.`
 				return usageError{errClientsOnServer, c.CommandPath()}
 			}
 			if len(args) > 0 && args[0] == "assignments" {
-				return a.showAssignmentsThere(c.Context(), at, *dev, *output)
+				return a.showAssignmentsRemote(c.Context(), at, *dev, *output)
 			}
-			return a.showThere(c.Context(), at, *dev, *over, *output)
+			return a.showRemote(c.Context(), at, *dev, *over, *output)
 		}
 		if store, err := a.store(); err == nil { // the actual state can be shown without the store
 			a.printPending(store)

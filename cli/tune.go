@@ -89,7 +89,7 @@ service from the newest token rates of "headgate probe schedule". Apply the outp
 			if err := at.rejectFlags(c, localTuneFlags...); err != nil {
 				return err
 			}
-			return a.tuneThere(c.Context(), at, args[0], margin, *f.output)
+			return a.tuneRemote(c.Context(), at, args[0], margin, *f.output)
 		}
 		if f.peer == "" {
 			return usageError{errors.New("--peer is missing: " + c.Flag("peer").Usage), c.CommandPath()}

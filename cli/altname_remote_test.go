@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestAltNameThere: with --server, --dev takes any name of the host's device, whichever of the names the
+// TestAltNameRemote: with --server, --dev takes any name of the host's device, whichever of the names the
 // service has in its document. The same holds for a tenant, which has no access to the host resource.
-func TestAltNameThere(t *testing.T) {
+func TestAltNameRemote(t *testing.T) {
 	const (
 		device = `{"name": "h1", "devices": [{"name": "eth0", "altnames": ["enp0s3", "wan"], "up": true}, {"name": "eth1", "altnames": ["lan1"], "up": true}, {"name": "wan7", "up": true}]}`
 		rates  = `{"items": [{"dev": "eth0", "direction": "out", "group": "web", "guaranteed_bps": 0, "delivered_bps": 1000000, "borrowed_bps": 1000000, "lent_bps": 0, "unused_bps": 0, "at": "NOW"}],

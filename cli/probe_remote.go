@@ -18,8 +18,8 @@ const pollInterval = 300 * time.Millisecond
 // localOnlyFlags are the flags of measurements from this machine. They cannot be used with --server.
 var localOnlyFlags = []string{"key-file", "cert", "cert-key", "ca", "direction", "method", "bytes", "time", "capacity", "log", "plots", "watch", "ticks", "ipv4", "ipv6"}
 
-// probeThere makes a host of a service measure its path to a peer, and prints the report.
-func (a *app) probeThere(t *remoteHost, measure, peer string, f format) error {
+// probeRemote makes a host of a service measure its path to a peer, and prints the report.
+func (a *app) probeRemote(t *remoteHost, measure, peer string, f format) error {
 	ctx, stop := interrupted()
 	defer stop()
 	client, err := t.client()

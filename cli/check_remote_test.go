@@ -51,9 +51,9 @@ func serveWith(t *testing.T, answer http.HandlerFunc) {
 	}
 }
 
-// TestWarningsThere: check, plan and apply with --server warn of conflicts with the reported state of
+// TestWarningsRemote: check, plan and apply with --server warn of conflicts with the reported state of
 // the host, and accept any name of a device.
-func TestWarningsThere(t *testing.T) {
+func TestWarningsRemote(t *testing.T) {
 	const groups = "out: {limit: 50Mbit, groups: [{name: all, default: true}]}\n"
 	const marked = "in: {limit: 5Mbit, groups: [{name: web, match: [{mark: 7}]}, {name: all, default: true}]}\n"
 	document := func(dev, what string) string { return "---\nkind: Interface\ndev: \"" + dev + "\"\n" + what }

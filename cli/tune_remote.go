@@ -17,9 +17,9 @@ import (
 // localTuneFlags are the flags of local measurements. They cannot be used with --server.
 var localTuneFlags = []string{"peer", "file", "bytes", "time", "capacity", "log", "apply", "confirm-within", "key-file", "cert", "cert-key", "ca"}
 
-// tuneThere prints the limits that a service proposes for a device of a host, from the results of the
+// tuneRemote prints the limits that a service proposes for a device of a host, from the results of the
 // probe schedule.
-func (a *app) tuneThere(ctx context.Context, at *remoteHost, dev string, margin unit.Share, f format) error {
+func (a *app) tuneRemote(ctx context.Context, at *remoteHost, dev string, margin unit.Share, f format) error {
 	client, err := at.client()
 	if err != nil {
 		return err
