@@ -1,4 +1,4 @@
-package cli
+package client_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/client"
 )
 
 // After a lost connection, the stream continues after the last event. A reset sets the position to
@@ -32,21 +32,21 @@ func TestEventsReconnect(t *testing.T) {
 		io.WriteString(w, answers[n])
 	}))
 	defer s.Close()
-	client, err := api.NewClient(s.URL)
+	c, err := client.NewClient(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got []string
-	a := &app{err: io.Discard}
-	if err := a.events(ctx, client, 0, func(e event) error {
+	lost := 0
+	if err := client.Events(ctx, c, 0, func(e client.Event) error {
 		got = append(got, fmt.Sprint(e.Event, e.Revision))
 		if e.Revision == 4 {
 			cancel()
 		}
 		return nil
-	}); err != nil {
+	}, func(error) { lost++ }); err != nil {
 		t.Error(err)
 	}
 	if all := strings.Join(got, " "); all != "change6 reset3 change4" {
@@ -55,18 +55,20 @@ func TestEventsReconnect(t *testing.T) {
 	if all := strings.Join(asked, " "); all != " 7 7 3" {
 		t.Errorf("Last-Event-ID headers are %q", all)
 	}
+	if lost != 2 { // once for two failures in a row
+		t.Errorf("a lost connection was reported %d times", lost)
+	}
 }
 
 // A client that cannot connect the first time gets an error without retries.
 func TestEventsFirstConnectionFails(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusForbidden) }))
-	client, err := api.NewClient(s.URL)
+	c, err := client.NewClient(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &app{err: io.Discard}
 	for range 2 {
-		if err := a.events(t.Context(), client, 0, nil); err == nil || !strings.Contains(err.Error(), "cannot watch events") {
+		if err := client.Events(t.Context(), c, 0, nil, nil); err == nil || !strings.Contains(err.Error(), "cannot watch events") {
 			t.Errorf("refused: %v", err)
 		}
 		s.Close() // the second time the connection is refused
