@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/hostsurvey/placement"
 	"headgate.dev/headgate/internal/ifname"
+	"headgate.dev/headgate/internal/logtext"
 	"headgate.dev/headgate/internal/netdev"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/shaper/attach"
@@ -94,7 +95,7 @@ func (a *app) note(format string, args ...any) {
 // Run runs the program and returns its exit code. The arguments args are the command
 // line without the program's name.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	slog.SetDefault(slog.New(newLogLines(stderr)))
+	slog.SetDefault(slog.New(logtext.NewHandler(stderr)))
 	a := &app{in: stdin, out: stdout, err: stderr, engines: engines.New(), devices: netdev.Names, alternatives: ifname.Alternatives, machine: placement.Read, speed: netdev.Speed, foreignPrograms: attach.TCXPrograms, state: stateDir()}
 	return a.run(args)
 }

@@ -12,6 +12,7 @@ import (
 
 	"headgate.dev/headgate/demo"
 	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/logtext"
 	"headgate.dev/headgate/lab"
 )
 
@@ -101,7 +102,7 @@ func (a *app) demoOptions(f format) demo.Options {
 	o := demo.Options{
 		Out: a.out, In: a.in, Observe: a.observe, Clear: a.clear,
 		Env: func(dir string) []string { return append([]string{stateDirEnv + "=" + dir}, a.env...) },
-		Log: func(w io.Writer) slog.Handler { return newLogLines(w) },
+		Log: func(w io.Writer) slog.Handler { return logtext.NewHandler(w) },
 	}
 	if f != "table" {
 		o.Out = a.err

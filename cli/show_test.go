@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -103,17 +102,4 @@ func TestShowQuantum(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/show_quantum.txt", b.String())
-}
-
-func TestLogLines(t *testing.T) {
-	var b bytes.Buffer
-	log := slog.New(newLogLines(&b)).With("dev", "eth0")
-	log.Debug("not shown")
-	log.Info("applied")
-	log.Warn("ECN is not marked", "reason", "no bpf file system")
-	log.Error("failed")
-	want := "headgate: applied: dev eth0\nheadgate: warning: ECN is not marked: dev eth0, reason no bpf file system\nheadgate: error: failed: dev eth0\n"
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
-	}
 }
