@@ -64,7 +64,7 @@ var layers = []layer{
 	{"fabric/program", []string{"unit", "share", "fabric/..."},
 		"where reservations become flows and meters, and the only such place"},
 
-	{"config", []string{"unit", "group", "probe", "collective", "relay", "fabric/..."},
+	{"config", []string{"unit", "group", "probe", "probe/schedule", "collective", "relay", "fabric/..."},
 		"configuration gives models; what enforces them never sees the text"},
 	{"shaper", []string{"unit", "group", "usage"},
 		"the border to enforcement is stated in the model's terms alone"},

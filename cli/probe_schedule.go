@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/probe/schedule"
 	"headgate.dev/headgate/unit"
@@ -69,7 +70,7 @@ Measurements that are running when the schedule changes are finished.`,
 	file := c.Flags().StringP("file", "f", "", "the `FILE`; - is standard input")
 	requireFlags(c, "file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		want, err := readSchedule(*file, a.in)
+		want, err := config.LoadSchedule(*file, a.in)
 		if err != nil {
 			return err
 		}

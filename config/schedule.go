@@ -1,4 +1,4 @@
-package cli
+package config
 
 import (
 	"bytes"
@@ -9,12 +9,12 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/probe/schedule"
 )
 
-// readSchedule reads a schedule from a file. Mistakes have line numbers.
-func readSchedule(file string, stdin io.Reader) (s schedule.Schedule, err error) {
+// LoadSchedule reads a probe schedule, which belongs to a service and is no document with a kind, from a file or,
+// for "-", from stdin. Its keys are those of the API. The error is an Errors.
+func LoadSchedule(file string, stdin io.Reader) (s schedule.Schedule, err error) {
 	var text []byte
 	if file == "-" {
 		text, err = io.ReadAll(stdin)
@@ -22,20 +22,20 @@ func readSchedule(file string, stdin io.Reader) (s schedule.Schedule, err error)
 		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return s, config.Errors{{File: file, Message: "cannot read the file: " + err.Error()}}
+		return s, Errors{{File: file, Message: "cannot read the file: " + err.Error()}}
 	}
 	if err := yaml.UnmarshalWithOptions(text, &s, yaml.Strict()); err != nil {
-		m := config.Error{File: file, Message: err.Error()}
+		m := Error{File: file, Message: err.Error()}
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil {
 			m.Line, m.Message = at.GetToken().Position.Line, at.GetMessage()+": see \"headgate probe schedule set --help\" for the keys"
 		}
-		return s, config.Errors{m}
+		return s, Errors{m}
 	}
 	s = s.WithDefaults()
-	var mistakes config.Errors
+	var mistakes Errors
 	for _, p := range s.Check() {
-		mistakes = append(mistakes, config.Error{File: file, Line: lineOf(text, p.Field), Key: keyOf(p.Field), Message: p.Message})
+		mistakes = append(mistakes, Error{File: file, Line: fieldLine(text, p.Field), Key: fieldKey(p.Field), Message: p.Message})
 	}
 	if len(mistakes) > 0 {
 		return s, mistakes
@@ -43,8 +43,8 @@ func readSchedule(file string, stdin io.Reader) (s schedule.Schedule, err error)
 	return s, nil
 }
 
-// keyOf converts a field path to the notation of files: hosts.1.address to hosts[1].address.
-func keyOf(field string) (key string) {
+// fieldKey converts a field path to the notation of files: hosts.1.address to hosts[1].address.
+func fieldKey(field string) (key string) {
 	for _, part := range strings.Split(field, ".") {
 		switch {
 		case strings.Trim(part, "0123456789") == "":
@@ -58,10 +58,10 @@ func keyOf(field string) (key string) {
 	return key
 }
 
-// lineOf returns the line of a field or, if the field is not in the file, of its parent.
-func lineOf(text []byte, field string) int {
+// fieldLine returns the line of a field or, if the field is not in the file, of its parent.
+func fieldLine(text []byte, field string) int {
 	for at := strings.Split(field, "."); len(at) > 0; at = at[:len(at)-1] {
-		p, err := yaml.PathString("$." + keyOf(strings.Join(at, ".")))
+		p, err := yaml.PathString("$." + fieldKey(strings.Join(at, ".")))
 		if err != nil {
 			continue
 		}
