@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/unit"
 	"headgate.dev/headgate/unit/rounded"
 )
@@ -121,7 +122,7 @@ func windowOrDash(b unit.Bytes) string {
 	if b == 0 {
 		return "-"
 	}
-	return sizeText(float64(b))
+	return probe.FormatBytes(float64(b))
 }
 
 // setName is the name of a set, with the destination for a set with per: destination.

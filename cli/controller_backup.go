@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/store/backend"
 	"headgate.dev/headgate/store/etcd"
 )
@@ -41,7 +42,7 @@ certificate authority: keep the file secret, because it allows to impersonate th
 		if err != nil {
 			return err
 		}
-		a.note("%s: %s", args[0], sizeText(float64(size)))
+		a.note("%s: %s", args[0], probe.FormatBytes(float64(size)))
 		return nil
 	}
 	return c

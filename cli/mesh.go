@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/probe/mesh"
+	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/session"
 )
 
@@ -105,7 +106,7 @@ func (a *app) mesh(list config.Servers, auth session.Auth, output, prometheus st
 	}
 	switch output {
 	case "table":
-		err = meshTable(a.out, list.Servers, rows)
+		err = report.WriteMesh(a.out, list.Servers, rows)
 	case "prometheus":
 		err = rows.WritePrometheus(a.out, time.Now())
 	}

@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/plots"
+	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/session"
 	"headgate.dev/headgate/unit"
 )
@@ -33,7 +34,7 @@ func (a *app) measure(command, target string, f probeFlags, auth session.Auth) e
 	if f.watch > 0 {
 		out, failure := measure.Watch(ctx, host[0], f.directions(), limiter.Watch{Budget: unit.Bytes(f.bytes), Time: f.watch}, o)
 		progress.clear()
-		return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return watchTable(w, &out) }), failure)
+		return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return report.WriteWatch(w, &out) }), failure)
 	}
 	var out *path.Report
 	var failure error
@@ -50,7 +51,7 @@ func (a *app) measure(command, target string, f probeFlags, auth session.Auth) e
 	if out == nil {
 		return failure
 	}
-	return errors.Join(failure, a.print(*f.output, out, func(w io.Writer) error { return reportTable(w, out) }))
+	return errors.Join(failure, a.print(*f.output, out, func(w io.Writer) error { return report.Write(w, out) }))
 }
 
 // parseHosts returns the hosts that a command names.
@@ -121,9 +122,9 @@ with another method or a known capacity.`,
 		case err != nil:
 			return err
 		case r.Report != nil:
-			return a.print(*output, r.Report, func(w io.Writer) error { return reportTable(w, r.Report) })
+			return a.print(*output, r.Report, func(w io.Writer) error { return report.Write(w, r.Report) })
 		case r.Watch != nil:
-			return a.print(*output, r.Watch, func(w io.Writer) error { return watchTable(w, r.Watch) })
+			return a.print(*output, r.Watch, func(w io.Writer) error { return report.WriteWatch(w, r.Watch) })
 		}
 		return a.printCompared(*output, r.Comparisons)
 	}

@@ -10,6 +10,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/internal/sleep"
 	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/report"
 )
 
 // pollInterval is the interval between polls of a measurement's state.
@@ -44,11 +45,11 @@ func (a *app) probeRemote(t *remoteHost, measure, peer string, f format) error {
 	if got.State == api.Failed {
 		return fmt.Errorf("%s cannot measure: %s", t.host, got.Error)
 	}
-	var report path.Report
-	if err := json.Unmarshal(got.Result, &report); err != nil {
+	var result path.Report
+	if err := json.Unmarshal(got.Result, &result); err != nil {
 		return fmt.Errorf("cannot parse the result of %s: %w", t.host, err)
 	}
-	return a.print(f, report, func(w io.Writer) error { return reportTable(w, &report) })
+	return a.print(f, result, func(w io.Writer) error { return report.Write(w, &result) })
 }
 
 // remoteProbe is api.Probe with an undecoded result, for decoding as a path.Report.

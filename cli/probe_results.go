@@ -12,6 +12,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/schedule"
 )
 
@@ -105,24 +106,14 @@ func resultsTable(w io.Writer, found []json.RawMessage) error {
 
 // text returns the result as a line.
 func (r probeResult) text() (text string) {
-	add := func(name, value string) {
+	if r.Answer != nil {
+		text = report.Line(r.Answer, r.Measure)
+	}
+	if r.Error != "" {
 		if text != "" {
 			text += ", "
 		}
-		text += name + " " + value
-	}
-	if a := r.Answer; a != nil {
-		for _, row := range answerRows {
-			switch row.name {
-			case "capacity", "token rate", "bucket", "limiter", "available":
-				if cell := row.cell(a); cell != "" && (row.name != "capacity" || r.Measure == "capacity" || r.Measure == "path") {
-					add(row.name, cell)
-				}
-			}
-		}
-	}
-	if r.Error != "" {
-		add("failed at", r.Attempted.Local().Format(time.DateTime)+": "+r.Error)
+		text += "failed at " + r.Attempted.Local().Format(time.DateTime) + ": " + r.Error
 	}
 	return text
 }

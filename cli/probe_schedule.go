@@ -13,6 +13,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/schedule"
 	"headgate.dev/headgate/unit"
 )
@@ -166,7 +167,7 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []string{"TODAY", fmt.Sprintf("%s: %s", h.Host, sizeText(float64(bytes)))})
+		rows = append(rows, []string{"TODAY", fmt.Sprintf("%s: %s", h.Host, probe.FormatBytes(float64(bytes)))})
 	}
 	return text.Table(w, "", rows)
 }

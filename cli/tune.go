@@ -275,7 +275,7 @@ func (r *tuneReport) table(w io.Writer) error {
 		if p.Before > 0 {
 			before = fmt.Sprintf(" (now %v)", p.Before)
 		}
-		comment("%s: token rate %s, bucket %s: limit %v%s", d, rateText(answer.TokenRate.Rate), estimateText(answer.TokenRate.Bucket, sizeText), p.Limit, before)
+		comment("%s: token rate %s, bucket %s: limit %v%s", d, answer.TokenRate.Rate.Format(probe.FormatRate), answer.TokenRate.Bucket.Format(probe.FormatBytes), p.Limit, before)
 		for _, n := range p.Notes {
 			comment("%s: %s", d, n)
 		}
@@ -286,7 +286,7 @@ func (r *tuneReport) table(w io.Writer) error {
 	comment("%s", plan.String())
 	for _, d := range slices.Backward(slices.Sorted(maps.Keys(r.Rechecked))) {
 		c := r.Rechecked[d]
-		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, bitRate(c.Rate), bitRate(c.Sent), 100*c.PathLoss(), 100*c.Own)
+		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, probe.FormatRate(c.Rate), probe.FormatRate(c.Sent), 100*c.PathLoss(), 100*c.Own)
 	}
 	if r.Until != nil {
 		comment("in force until %s, then rolled back: keep the limits with \"headgate confirm\"", r.Until.Local().Format(time.TimeOnly))

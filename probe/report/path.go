@@ -1,4 +1,4 @@
-package cli
+package report
 
 import (
 	"fmt"
@@ -9,12 +9,11 @@ import (
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/limiter"
-	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
 )
 
-// reportTable prints a report as a table with a column for each direction.
-func reportTable(w io.Writer, m *path.Report) error {
+// Write prints a report as a table with a column for each direction.
+func Write(w io.Writer, m *path.Report) error {
 	head := m.Host
 	if m.RTT > 0 {
 		head += fmt.Sprintf(", round trip %v", m.RTT.Round(10*time.Microsecond))
@@ -75,20 +74,20 @@ var answerRows = []struct {
 		if a.TokenRate == nil || !a.TokenRate.Rate.Known() {
 			return ""
 		}
-		return bitRate(a.TokenRate.Rate.Value * a.LayerThree)
+		return probe.FormatRate(a.TokenRate.Rate.Value * a.LayerThree)
 	}},
 	{"bucket", func(a *path.Answer) string {
 		if a.TokenRate == nil {
 			return ""
 		}
-		return estimateText(a.TokenRate.Bucket, func(v float64) string { return sizeText(v) })
+		return a.TokenRate.Bucket.Format(probe.FormatBytes)
 	}},
 	{"either", func(a *path.Answer) string {
 		if a.TokenRate == nil || a.TokenRate.Joint == nil {
 			return ""
 		}
 		j := a.TokenRate.Joint
-		return fmt.Sprintf("token rate >= %s, or bucket + rate * %.0f ms >= %s", bitRate(j.Rate), j.Took*1e3, j.Bytes)
+		return fmt.Sprintf("token rate >= %s, or bucket + rate * %.0f ms >= %s", probe.FormatRate(j.Rate), j.Took*1e3, j.Bytes)
 	}},
 	{"limiter", func(a *path.Answer) string {
 		if a.Limiter == nil {
@@ -110,50 +109,29 @@ var answerRows = []struct {
 	}},
 	{"sent", func(a *path.Answer) string {
 		if a.Seconds == 0 {
-			return sizeText(float64(a.Bytes))
+			return probe.FormatBytes(float64(a.Bytes))
 		}
-		return fmt.Sprintf("%s in %.2f s", sizeText(float64(a.Bytes)), a.Seconds)
+		return fmt.Sprintf("%s in %.2f s", probe.FormatBytes(float64(a.Bytes)), a.Seconds)
 	}},
 }
 
-// watchTable prints a line with the extra tokens and changes of each direction.
-func watchTable(to io.Writer, w *measure.WatchReport) error {
-	rows := [][]string{{"DIRECTION", "WATCHED", "SENT", "RATE", "EXTRA TOKENS", "CHANGES"}}
-	for _, d := range probe.Directions {
-		seen := w.Directions[d]
-		if seen == nil {
-			continue
-		}
-		row := []string{string(d), fmt.Sprintf("%.1f s", seen.Took), seen.Bytes.String()}
-		if seen.Cannot != "" {
-			rows = append(rows, append(row, "cannot estimate: "+seen.Cannot))
-			continue
-		}
-		rate, gifts, changes := "", "none", "none"
-		if n := len(seen.Levels); n > 0 {
-			rate = bitRate(seen.Levels[n-1].Rate)
-		}
-		if g := seen.TokenGrants; g != nil {
-			gifts = fmt.Sprintf("%s every %s", estimateText(g.Size, sizeText), estimateText(g.Every, func(v float64) string { return fmt.Sprintf("%.2f s", v) }))
-		}
-		for i, c := range seen.Changes {
-			if i == 0 {
-				changes = ""
-			} else {
-				changes += "; "
+// Line formats the parts of an answer as a line. It leaves out the capacity, unless it is what was measured.
+func Line(a *path.Answer, measure string) (text string) {
+	for _, row := range answerRows {
+		switch row.name {
+		case "capacity", "token rate", "bucket", "limiter", "available":
+			if cell := row.cell(a); cell != "" && (row.name != "capacity" || measure == "capacity" || measure == "path") {
+				if text != "" {
+					text += ", "
+				}
+				text += row.name + " " + cell
 			}
-			changes += fmt.Sprintf("at %.1f s from %s to %s", c.At, bitRate(c.From), bitRate(c.To))
 		}
-		rows = append(rows, append(row, rate, gifts, changes))
 	}
-	fmt.Fprintln(to, w.Host)
-	return text.Table(to, "", rows)
+	return text
 }
 
 func rateText(e probe.Estimate) string { return e.Format(probe.FormatRate) }
-
-// Number formats of package probe.
-var bitRate, sizeText, estimateText = probe.FormatRate, probe.FormatBytes, probe.Estimate.Format
 
 // limiterText returns the limiter type with its parameters.
 func limiterText(r *limiter.Result) string {
@@ -173,9 +151,9 @@ func limiterText(r *limiter.Result) string {
 }
 
 func plain(e probe.Estimate) string {
-	return estimateText(e, func(v float64) string { return fmt.Sprintf("%.4g", v) })
+	return e.Format(func(v float64) string { return fmt.Sprintf("%.4g", v) })
 }
 
 func milliseconds(e probe.Estimate) string {
-	return estimateText(e, func(v float64) string { return fmt.Sprintf("%.4gms", v/1e6) })
+	return e.Format(func(v float64) string { return fmt.Sprintf("%.4gms", v/1e6) })
 }

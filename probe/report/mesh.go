@@ -1,4 +1,4 @@
-package cli
+package report
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ var meshParts = []struct {
 	{"available bandwidth", (*mesh.Row).Available},
 }
 
-// meshTable prints a matrix for each part that was measured, and the reasons of missing values.
-func meshTable(w io.Writer, servers []config.Server, results mesh.Rows) error {
+// WriteMesh prints a matrix for each part that was measured, and the reasons of missing values.
+func WriteMesh(w io.Writer, servers []config.Server, results mesh.Rows) error {
 	cells := map[[2]string]*mesh.Row{}
 	for i := range results {
 		r := &results[i]
@@ -84,7 +84,7 @@ func meshCell(r *mesh.Row, e *probe.Estimate) string {
 	case e == nil || !e.Known():
 		return "?"
 	case e.AtLeast:
-		return ">= " + bitRate(e.Value)
+		return ">= " + probe.FormatRate(e.Value)
 	}
-	return bitRate(e.Value)
+	return probe.FormatRate(e.Value)
 }
