@@ -35,8 +35,6 @@ var layers = []layer{
 		"sends and receives, and knows nothing of what is read from it"},
 	{"probe/session", []string{"unit", "probe", "probe/train", "internal/..."},
 		"two hosts that measure speak to each other: what is asked and why is not theirs to know"},
-	{"probe/measure", []string{"unit", "probe", "probe/path", "probe/session"},
-		"the one place where estimators meet sessions"},
 	{"probe/once", []string{"unit", "probe", "probe/measure", "probe/path", "probe/schedule", "probe/session"},
 		"a measurement in a process of its own, for whoever starts one: which program that is, is not its concern"},
 	{"probe/path", []string{"unit", "probe", "probe/capacity", "probe/tokenrate", "probe/limiter", "probe/available"},
@@ -84,7 +82,7 @@ var layers = []layer{
 		"the one list of engines: whoever uses them gets them as values"},
 	{"pending", []string{"group", "shaper", "internal/..."},
 		"a change that waits for its confirmation: what applies it and rolls it back is passed to it"},
-	{"doctor", []string{"unit", "group", "shaper", "shaper/attach", "collective/sockops", "internal/..."},
+	{"doctor", []string{"unit", "unit/rounded", "group", "shaper", "shaper/attach", "collective/sockops", "internal/..."},
 		"it tries what engines do, and gets the engine to try: no configuration, and no list of engines"},
 
 	{"store", []string{"unit", "group", "fabric/...", "config", "probe/schedule"},
@@ -131,8 +129,6 @@ var layers = []layer{
 	{"web", nil,
 		"the dashboard is a client of the API like any other"},
 
-	{"doctor", []string{"unit", "group", "shaper", "shaper/attach", "collective/sockops", "internal/..."},
-		"it tries what engines do, and gets the engine to try: no configuration, and no list of engines"},
 	{"hostsurvey", []string{"unit", "doctor", "probe/tune", "shaper", "internal/..."},
 		"from what a machine has to the text of a configuration: it enforces nothing, and gets the doctor's findings"},
 	{"hostsurvey/placement", []string{"unit", "group", "config", "internal/..."},
