@@ -66,6 +66,8 @@ var layers = []layer{
 
 	{"config", []string{"unit", "group", "probe", "probe/schedule", "collective", "relay", "fabric/..."},
 		"configuration gives models; what enforces them never sees the text"},
+	{"config/summary", []string{"unit/rounded", "group", "config", "internal/text"},
+		"a configuration in words: what enforces it is not its concern"},
 	{"shaper", []string{"unit", "group", "usage"},
 		"the border to enforcement is stated in the model's terms alone"},
 	{"shaper/classifier", []string{"unit", "group", "shaper", "internal/..."},

@@ -137,15 +137,6 @@ func clientsTable(w io.Writer, all []devClients) error {
 // errClientsOnServer is the error of show clients with --server.
 var errClientsOnServer = errors.New("show clients does not support --server: run it on the host")
 
-// clientsText describes the guarantee and ceiling of each client of a group with each; "" for another group.
-func clientsText(n group.Node) string {
-	c := n.Clients
-	if c.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, rounded.Amount(uint64(c.Guarantee)), c.Ceiling, text.Count(c.Most, "client"))
-}
-
 // noteClients notes the groups whose guarantee does not cover the guarantees of all of their clients.
 func (a *app) noteClients(set config.Set) {
 	for _, i := range set.Interfaces {

@@ -208,7 +208,7 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	if now.Queues != "" {
 		what += ", queues " + now.Queues
 	}
-	fmt.Fprintln(w, directionLine(name, e, t, what))
+	fmt.Fprintf(w, "  %s: %s\n", name, t.Describe(e, what))
 	if now.Quantum != nil {
 		fmt.Fprintln(w, "    "+quantumLine(*now.Quantum))
 	}
