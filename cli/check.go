@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/config/summary"
+	"headgate.dev/headgate/shaper/engines"
 )
 
 func checkCommand(a *app) *cobra.Command {
@@ -51,9 +52,9 @@ speed.`,
 		report := summary.Report{Errors: mistakes}
 		if err == nil {
 			report = summary.Of(set)
-			a.noteClients(set)
+			a.notes(summary.Notes(set))
 			a.warnPlacement(set, here)
-			a.noteApproximate(set)
+			a.notes(engines.Notes(set))
 			if here {
 				a.warnSpeeds(set)
 				a.warnCollectives(set)

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
-	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/shaper"
@@ -136,42 +134,3 @@ func clientsTable(w io.Writer, all []devClients) error {
 
 // errClientsOnServer is the error of show clients with --server.
 var errClientsOnServer = errors.New("show clients does not support --server: run it on the host")
-
-// noteClients notes the groups whose guarantee does not cover the guarantees of all of their clients.
-func (a *app) noteClients(set config.Set) {
-	for _, i := range set.Interfaces {
-		for _, d := range []struct {
-			name   string
-			tree   *group.Tree
-			groups *group.Direction
-		}{{"out", i.OutTree, i.Out}, {"in", i.InTree, i.In}} {
-			if d.tree == nil || d.groups == nil {
-				continue
-			}
-			for _, n := range d.tree.Nodes {
-				most, all := n.GuaranteedClients()
-				if all {
-					continue
-				}
-				key := groupKey(d.name, d.groups.Groups, n.Path)
-				file, line, _ := i.Where(key)
-				a.note("%s:%d: %s: note: of %d clients, %d at once can have their guarantee of %v: the clients together are guaranteed %v, the part that sibling groups leave; if more are active they share it equally",
-					file, line, key, n.Clients.Most, most, n.Clients.Guarantee, n.Guarantee)
-			}
-		}
-	}
-}
-
-// groupKey returns the key of a group in its document, such as "out.groups[1].groups[0]".
-func groupKey(where string, groups []group.Group, path string) string {
-	for i, g := range groups {
-		at := fmt.Sprintf("%s.groups[%d]", where, i)
-		if g.Name == path {
-			return at
-		}
-		if rest, inside := strings.CutPrefix(path, g.Name+"/"); inside {
-			return groupKey(at, g.Groups, rest)
-		}
-	}
-	return where
-}

@@ -46,46 +46,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Check prints which connections a set has.
-func TestCheckPrintsSets(t *testing.T) {
-	w := newWorld(t)
-	file := w.write("sets.yaml", `kind: Collective
-name: db
-cgroup: /system.slice/db.service
-match: [{sport: 5432}, {sport: 5433}]
----
-kind: Collective
-name: service
-unit: postgresql.service
-join: [postgres, 1001]
-per: destination
----
-kind: Collective
-name: asked
-join: backup
----
-kind: Collective
-name: all
-cgroup: /
-`)
-	for format, wants := range map[string][]string{
-		"table": {
-			"set db: the connections of cgroup /system.slice/db.service, by 2 rules (",
-			"set service: the connections of unit postgresql.service, and those that programs of postgres or 1001 join; each destination separately (",
-			"set asked: the connections that programs of backup join (",
-			"set all: the connections of cgroup / (",
-		},
-		"json": {`"unit": "postgresql.service"`, `"per_destination": true`, "\"join\": [\n        \"backup\"\n      ]"},
-	} {
-		r := w.must("check", "--offline", "-f", file, "-o", format)
-		for _, want := range wants {
-			if !strings.Contains(r.out, want) {
-				t.Errorf("check -o %s lacks %q:\n%s", format, want, r.out)
-			}
-		}
-	}
-}
-
 // Check warns of cgroups, units and users that do not exist on this machine, unless with --offline.
 func TestCheckWarnsOfSets(t *testing.T) {
 	w := newWorld(t)

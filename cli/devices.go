@@ -57,7 +57,7 @@ func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
 		for _, dev := range devices {
 			if owner, ok := set.For(dev); ok && owner.Dev == i.Dev {
 				found = true
-				out = append(out, target{i, planFor(dev, i)})
+				out = append(out, target{i, shaper.NewPlan(dev, i.Resolved)})
 			}
 		}
 		switch {
@@ -73,8 +73,11 @@ func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
 	return out, nil
 }
 
-func planFor(dev string, i config.Interface) shaper.Plan {
-	return shaper.Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
+// notes prints notes about a configuration.
+func (a *app) notes(list []config.Note) {
+	for _, n := range list {
+		a.note("%v", n)
+	}
 }
 
 // warn prints warnings about a configuration.
