@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/config/summary"
+	"headgate.dev/headgate/hostsurvey/placement"
 	"headgate.dev/headgate/shaper/engines"
 )
 
@@ -57,7 +58,7 @@ speed.`,
 			a.notes(engines.Notes(set))
 			if here {
 				a.warnSpeeds(set)
-				a.warnCollectives(set)
+				a.warn(placement.Sets(set))
 			}
 		}
 		if err := a.print(*output, report, report.Write); err != nil {

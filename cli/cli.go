@@ -274,6 +274,9 @@ func notPermittedError(err error) bool {
 		errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)
 }
 
+// withRootRemedy adds the remedy to a permission error.
+func withRootRemedy(err error) error { return fmt.Errorf("%w: run it as root", err) }
+
 // plainFlagError replaces package time's error for an invalid duration by one that says
 // which format is valid.
 func plainFlagError(err error) error {

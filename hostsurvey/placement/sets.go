@@ -1,4 +1,4 @@
-package cli
+package placement
 
 import (
 	"errors"
@@ -11,15 +11,12 @@ import (
 	"headgate.dev/headgate/internal/cgroup2"
 )
 
-// withRootRemedy adds the remedy to a permission error.
-func withRootRemedy(err error) error { return fmt.Errorf("%w: run it as root", err) }
-
-// warnCollectives warns of cgroups, units and users that the connection sets of a configuration name and
+// Sets returns warnings about cgroups, units and users that the connection sets of a configuration name and
 // that do not exist on this machine. A set waits for a missing cgroup, but is rejected for a missing user.
-func (a *app) warnCollectives(set config.Set) {
+func Sets(set config.Set) (out []Warning) {
 	for _, c := range set.Collectives {
 		warn := func(key, format string, args ...any) {
-			a.note("%s:%d: %s: warning: %s", c.File, c.Line, key, fmt.Sprintf(format, args...))
+			out = append(out, Warning{c.File, c.Line, key, fmt.Sprintf(format, args...)})
 		}
 		switch {
 		case c.Unit != "":
@@ -40,4 +37,5 @@ func (a *app) warnCollectives(set config.Set) {
 			}
 		}
 	}
+	return out
 }
