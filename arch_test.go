@@ -148,7 +148,7 @@ var layers = []layer{
 		"it uses the service as an operator does, by commands and requests, so it may know neither agent nor controller"},
 	{"demo/scenario", []string{"unit", "group", "share", "lab", "lab/traffic"},
 		"what is shown is data, which tests hold against the model: nothing of it runs"},
-	{"view", []string{"unit", "unit/rounded", "group", "shaper", "usage", "collective", "collective/host", "lab/report", "view", "internal/text"},
+	{"view", []string{"unit", "unit/rounded", "group", "shaper", "usage", "collective", "collective/host", "probe", "lab/report", "view", "internal/text", "internal/sleep"},
 		"it draws states that are passed to it: it reads no kernel and no service, and calls no command"},
 	{"packaging", nil,
 		"what is around the program; tests of it run what is installed"},

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ import (
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/metrics"
-	"headgate.dev/headgate/unit/rounded"
+	"headgate.dev/headgate/view"
 )
 
 func collectiveCommand(a *app) *cobra.Command {
@@ -188,16 +187,8 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 		if r.output == "json" {
 			return json.NewEncoder(a.out).Encode(states)
 		}
-		return a.collectiveLines(states)
+		return view.WriteSetConnections(a.out, time.Now(), states)
 	})
-}
-
-// shareBasis is the basis of a connection's share of its set: its weight, or its learned rate.
-func shareBasis(c host.ConnectionState) string {
-	if c.Weight > 0 {
-		return fmt.Sprintf("weight %g", c.Weight)
-	}
-	return "learned " + rateOrDash(c.Needs)
 }
 
 // refusedConnections tracks the connections that were refused because the table was full. The kernel table counts
@@ -214,17 +205,4 @@ func (r *refusedConnections) count(all uint64) (n uint64, news bool) {
 	}
 	r.reported = n
 	return n, true
-}
-
-// collectiveLines prints a line for each connection.
-func (a *app) collectiveLines(states []host.State) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	now := time.Now().Format(time.TimeOnly)
-	for _, s := range states {
-		for _, c := range s.Connections {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\trate %v\t%v\tpace %s\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
-				shareBasis(c), rounded.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window))
-		}
-	}
-	return w.Flush()
 }

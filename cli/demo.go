@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/internal/logtext"
 	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/view"
 )
 
 func demoCommand(a *app) *cobra.Command {
@@ -106,7 +107,7 @@ func (a *app) demoOptions(f format) demo.Options {
 	}
 	if f != "table" {
 		o.Out = a.err
-	} else if width, live := a.terminalWidth(); live {
+	} else if width, live := view.Width(a.out); live {
 		o.Width = width
 	}
 	return o

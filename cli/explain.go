@@ -234,7 +234,7 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 // client sets the packet's client, and the client's class if the client has one now.
 func (e explainer) client(x *directionExplanation, n group.Node, p group.Packet) {
 	of := shaper.Client{Client: n.Clients.Each.Client(p)}
-	x.Client, x.Class, x.Ceiling = clientName(of), "", n.Clients.Ceiling
+	x.Client, x.Class, x.Ceiling = of.Name(), "", n.Clients.Ceiling
 	for _, c := range e.clients {
 		if c.Direction == x.Direction && c.Group == n.Path && c.Client == of.Client {
 			x.Class = c.Class

@@ -48,10 +48,10 @@ parts before the paths join.`,
 		ctx, stop := interrupted()
 		defer stop()
 		progress := a.progress(*output)
-		defer progress.clear()
-		o := measure.Options{Session: session.Options{Network: network(), Auth: who}, Log: log, OnProgress: progress.show}
+		defer progress.Clear()
+		o := measure.Options{Session: session.Options{Network: network(), Auth: who}, Log: log, OnProgress: progress.Show}
 		pairs, failure := measure.Compare(ctx, senders, method == "seed", unit.Bytes(budget), o)
-		progress.clear()
+		progress.Clear()
 		if pairs == nil {
 			return failure
 		}

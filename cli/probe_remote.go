@@ -28,17 +28,17 @@ func (a *app) probeRemote(t *remoteHost, measure, peer string, f format) error {
 		return err
 	}
 	progress := a.progress(f)
-	defer progress.clear()
+	defer progress.Clear()
 	begun := time.Now()
 	got, err := api.Decode[remoteProbe](client.StartProbe(ctx, t.host, nil, api.ProbeRequest{Measure: api.ProbeRequestMeasure(measure), Peer: peer}))
 	for err == nil && (got.State == api.Waiting || got.State == api.Running) {
-		progress.say("%s: %s, %v", t.host, got.State, time.Since(begun).Round(time.Second))
+		progress.Show(fmt.Sprintf("%s: %s, %v", t.host, got.State, time.Since(begun).Round(time.Second)))
 		if !sleep.Until(ctx, time.Now().Add(pollInterval)) {
 			return fmt.Errorf("interrupted: %s continues the measurement", t.host)
 		}
 		got, err = t.measured(ctx, client, got.ID)
 	}
-	progress.clear()
+	progress.Clear()
 	if err != nil {
 		return err
 	}

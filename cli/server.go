@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/view"
 )
 
 // remoteHost selects a host of a service, for commands that can act on it instead of this machine.
@@ -182,7 +183,7 @@ func (a *app) showRemote(ctx context.Context, t *remoteHost, dev string, over ti
 		return err
 	}
 	if over == 0 {
-		return a.print(f, states, func(w io.Writer) error { return groupsTable(w, states, nil) })
+		return a.print(f, states, func(w io.Writer) error { return view.WriteGroups(w, states, nil) })
 	}
 	select {
 	case <-time.After(over):
@@ -193,22 +194,7 @@ func (a *app) showRemote(ctx context.Context, t *remoteHost, dev string, over ti
 	if err != nil {
 		return err
 	}
-	before := inOrderOf(later, states)
-	return a.print(f, later, func(w io.Writer) error { return groupsTable(w, later, before) })
-}
-
-// inOrderOf returns the states of the same devices as those of order, in that order. A device without one has
-// the zero state.
-func inOrderOf(order, states []shaper.State) []shaper.State {
-	out := make([]shaper.State, len(order))
-	for n := range order {
-		for _, s := range states {
-			if s.Dev == order[n].Dev {
-				out[n] = s
-			}
-		}
-	}
-	return out
+	return a.print(f, later, func(w io.Writer) error { return view.WriteGroups(w, later, states) })
 }
 
 // showAssignmentsRemote prints the connections that were assigned through a service.
@@ -221,13 +207,13 @@ func (a *app) showAssignmentsRemote(ctx context.Context, t *remoteHost, dev stri
 	if err != nil {
 		return err
 	}
-	all := []deviceAssignments{}
+	all := []view.DeviceAssignments{}
 	for _, d := range devs {
 		list, err := t.connections(ctx, client, d)
 		if err != nil {
 			return err
 		}
-		all = append(all, deviceAssignments{d, list})
+		all = append(all, view.DeviceAssignments{Dev: d, Assignments: list})
 	}
 	return a.printAssignments(all, f)
 }

@@ -192,14 +192,14 @@ func (a *app) tune(t *device.Target, o device.Options, f tuneFlags) error {
 	ctx, stop := interrupted()
 	defer stop()
 	progress := a.progress(*f.output)
-	defer progress.clear()
-	o.OnProgress = progress.show
+	defer progress.Clear()
+	o.OnProgress = progress.Show
 	r := &tuneReport{Dev: t.Dev}
 	var err error
 	if r.Measured, r.Proposals, err = device.Measure(ctx, t, o); err != nil {
 		return err
 	}
-	progress.clear()
+	progress.Clear()
 	limits := 0
 	for d, p := range r.Proposals {
 		if p.Limit > 0 {
@@ -224,7 +224,7 @@ func (a *app) tune(t *device.Target, o device.Options, f tuneFlags) error {
 		return show(err)
 	}
 	err = a.tuneApply(ctx, r, set, o, f.within)
-	progress.clear()
+	progress.Clear()
 	return show(err)
 }
 

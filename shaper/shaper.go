@@ -240,6 +240,14 @@ type Client struct {
 	At           time.Time     `json:"at"` // when its counters were read
 }
 
+// Name formats the client's prefix.
+func (c Client) Name() string {
+	if !c.Client.IsValid() {
+		return "no address"
+	}
+	return c.Client.String()
+}
+
 // Conn is one connection, identified by its two ends in either order.
 type Conn struct {
 	Proto uint8          `json:"proto"`

@@ -1,7 +1,10 @@
 package view
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -29,6 +32,27 @@ type LabDone struct{}
 // the user quits.
 func NewLabScreen(name string, length float64, theme Theme, stop func()) LabScreen {
 	return LabScreen{theme: theme, stop: stop, frame: report.Frame{Lab: name, Length: length}, history: map[string][]float64{}, width: 80, height: 24}
+}
+
+// RunLab shows a lab while run runs it: run passes frames to show, and ends when its context does, which the user
+// can end.
+func RunLab(ctx context.Context, name string, length float64, in io.Reader, out io.Writer, run func(ctx context.Context, show func(report.Frame)) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	program := tea.NewProgram(NewLabScreen(name, length, NewTheme(out), stop), tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithoutSignalHandler())
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		failed = run(ctx, func(f report.Frame) { program.Send(f) })
+		program.Send(LabDone{})
+	}()
+	_, err := program.Run()
+	if err != nil {
+		stop() // the view failed, so the user cannot stop the run
+	}
+	<-done
+	return errors.Join(failed, err)
 }
 
 // Init implements tea.Model.

@@ -49,3 +49,14 @@ func WriteJSON(w io.Writer, f Frame) error {
 	f.At = f.At.Round(time.Microsecond).UTC()
 	return json.NewEncoder(w).Encode(f)
 }
+
+// WriteFrame draws a frame once, as Screen does.
+func WriteFrame(w io.Writer, f Frame, width int) error {
+	heading, lines := Render(f, Options{Width: width, Theme: NewTheme(w)})
+	for _, line := range append([]string{heading}, lines...) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -138,11 +139,18 @@ func SetLines(sets []Set, theme Theme, width int) (lines []string) {
 	return lines
 }
 
-func setHeading(s Set, theme Theme) string {
-	name := s.Set
-	if s.Destination != "" {
-		name += " to " + s.Destination
+// WriteSetLines prints the lines of the sets.
+func WriteSetLines(w io.Writer, sets []Set, width int) error {
+	for _, line := range SetLines(sets, NewTheme(w), width) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func setHeading(s Set, theme Theme) string {
+	name := setName(s.State)
 	state := theme.Dim("released")
 	if s.Controlling {
 		state = theme.borrowed.Render("controlled")
