@@ -82,6 +82,8 @@ var layers = []layer{
 		"the suite that every engine passes names none"},
 	{"shaper/engines", []string{"group", "config", "shaper", "shaper/classifier", "shaper/htb", "shaper/quantum"},
 		"the one list of engines, held against a configuration: whoever uses them gets them as values"},
+	{"explain", []string{"unit", "group", "config", "shaper"},
+		"a packet's way is a function of states and rules: with a kernel in it no table could test it"},
 	{"pending", []string{"group", "shaper", "internal/..."},
 		"a change that waits for its confirmation: what applies it and rolls it back is passed to it"},
 	{"doctor", []string{"unit", "unit/rounded", "group", "shaper", "shaper/attach", "collective/sockops", "internal/..."},

@@ -2,16 +2,10 @@ package cli
 
 import (
 	"bytes"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/group"
-	"headgate.dev/headgate/internal/golden"
-	"headgate.dev/headgate/shaper"
 )
 
 const eachFile = `kind: Interface
@@ -25,30 +19,6 @@ out:
         - {name: users, guarantee: 1Mbit, ceiling: 20Mbit, each: [src/24, src/64], clients: 500, default: true}
     - {name: voice, guarantee: 50%, match: [{dscp: ef}]}
 `
-
-// TestExplainClient: explain shows the client that a packet belongs to, by the key of each:, and the
-// client's current class.
-func TestExplainClient(t *testing.T) {
-	set, err := config.Parse("eth0.yaml", []byte(eachFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := explainer{file: &set.Interfaces[0], clients: []shaper.Client{
-		{Direction: "out", Group: "tenant/users", Client: netip.MustParsePrefix("10.0.3.0/24"), Class: "8011:4007"},
-	}}
-	var b bytes.Buffer
-	for _, text := range []string{"udp 10.0.3.4:1 192.0.2.1:2", "udp 10.0.4.4:1 192.0.2.1:2", "udp [fd00::5]:1 [fd00:1::1]:2", "udp 10.0.3.4:1 192.0.2.1:2 dscp ef"} {
-		p, err := group.ParsePacket(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer := explanation{Packet: text, Dev: "eth0", Directions: []directionExplanation{e.explain("out", p)}}
-		if err := answer.table(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden.Compare(t, "testdata/explain_clients.txt", b.String())
-}
 
 // TestCheckClients: check notes how many clients' guarantees can be met at once, if not all can.
 func TestCheckClients(t *testing.T) {

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/explain"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
 )
 
-// explainRemote returns an explainer for the desired state of a host of a service. Classes are not
-// known there.
-func (a *app) explainRemote(ctx context.Context, t *remoteHost, dev string) (e explainer, err error) {
+// explainRemote returns the desired state of a host of a service, from which an explanation follows. Classes are
+// not known there.
+func (a *app) explainRemote(ctx context.Context, t *remoteHost, dev string) (e explain.Source, err error) {
 	client, err := t.client()
 	if err != nil {
 		return e, err
@@ -28,12 +29,12 @@ func (a *app) explainRemote(ctx context.Context, t *remoteHost, dev string) (e e
 	if !ok {
 		return e, fmt.Errorf("the service has no configuration for %s on %s: create it with \"headgate apply --server %s --host %s -f FILE\"", dev, t.host, t.server, t.host)
 	}
-	if e.assigned, err = t.connections(ctx, client, i.WrittenDev()); err != nil {
+	if e.Assigned, err = t.connections(ctx, client, i.WrittenDev()); err != nil {
 		return e, err
 	}
 	// Line numbers are left out: the user has never seen the document.
 	i.OutRules, i.InRules = nil, nil
-	e.file = &i
+	e.File = &i
 	a.note("headgate: the result is from the desired state of %s at the service", t.host)
 	host, err := api.Decode[api.HostState](client.GetHost(ctx, t.host))
 	if err != nil || host.Devices == nil {
