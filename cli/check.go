@@ -44,7 +44,7 @@ speed.`,
 			set, err = a.load(c, *files, here)
 		}
 		if err == nil && at.isSet() {
-			err = a.checkOnServer(c.Context(), at, set)
+			err = a.checkRemote(c.Context(), at, set)
 		}
 		var mistakes config.Errors
 		if err != nil && (*output == "table" || !asMistakes(err, &mistakes)) {

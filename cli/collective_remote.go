@@ -15,14 +15,14 @@ import (
 
 // serverSets returns the state of the sets of a host of a service, as reported by the host's agent.
 func (a *app) serverSets(ctx context.Context, t *remoteHost) ([]host.State, error) {
-	client, err := t.client()
+	h, err := t.open()
 	if err != nil {
 		return nil, err
 	}
 	got, err := api.Decode[struct {
 		Items []host.State
 		Cut   bool
-	}](client.ListCollectiveStates(ctx, t.host))
+	}](h.Client.ListCollectiveStates(ctx, h.Name))
 	if err == nil && got.Cut {
 		a.note("the list of connections is truncated: run \"headgate collective show --instance service\" on the host for all")
 	}
@@ -31,12 +31,12 @@ func (a *app) serverSets(ctx context.Context, t *remoteHost) ([]host.State, erro
 
 // deleteSetsOnServer deletes the named sets from a host of a service; all sets if there are no names.
 func (a *app) deleteSetsOnServer(ctx context.Context, t *remoteHost, names []string, f format) error {
-	client, err := t.client()
+	h, err := t.open()
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		set, _, err := t.desiredState(ctx, client)
+		set, _, err := h.DesiredState(ctx)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (a *app) deleteSetsOnServer(ctx context.Context, t *remoteHost, names []str
 	}
 	list := []gone{}
 	for _, name := range names {
-		if _, err := api.Decode[struct{}](client.DeleteCollective(ctx, t.host, name, nil)); err != nil {
+		if _, err := api.Decode[struct{}](h.Client.DeleteCollective(ctx, h.Name, name, nil)); err != nil {
 			return err
 		}
 		list = append(list, gone{name, true})
@@ -65,20 +65,6 @@ func (a *app) deleteSetsOnServer(ctx context.Context, t *remoteHost, names []str
 		}
 		return nil
 	})
-}
-
-// policyOf formats a configuration as an api.Policy.
-func policyOf(set config.Set) api.Policy {
-	var text bytes.Buffer
-	for _, i := range set.Interfaces {
-		text.WriteString("---\n")
-		text.Write(config.Format(i.Interface))
-	}
-	for _, c := range set.Collectives {
-		text.WriteString("---\n")
-		text.Write(config.FormatCollective(c.Policy))
-	}
-	return api.Policy{Text: text.String()}
 }
 
 // setSteps returns the differences between the sets of two configurations.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	api "headgate.dev/headgate/api/client"
+	apihost "headgate.dev/headgate/api/host"
 	"headgate.dev/headgate/internal/text"
 )
 
@@ -65,10 +66,7 @@ func (a *app) resolveInterface(ctx context.Context, server, host string, dev *st
 	if had, err := api.Decode[api.AuditList](client.ListHistory(ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
 		return client, nil
 	}
-	devs, err := a.resolveInterfaces(ctx, &remoteHost{server, host}, client, *dev)
-	if err == nil {
-		*dev = devs[0]
-	}
+	*dev, err = a.resolveRemote(ctx, apihost.Host{Name: host, Client: client}, *dev)
 	return client, err
 }
 

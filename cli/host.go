@@ -44,7 +44,7 @@ the configuration that it has.`,
 		if err != nil {
 			return err
 		}
-		now, tag, err := decodeWithETag[api.HostState](client.GetHost(c.Context(), args[0]))
+		now, tag, err := api.DecodeWithETag[api.HostState](client.GetHost(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ Measurements that are running when the schedule changes are finished.`,
 		if err != nil {
 			return err
 		}
-		_, tag, err := decodeWithETag[schedule.Schedule](client.GetProbeSchedule(c.Context()))
+		_, tag, err := api.DecodeWithETag[schedule.Schedule](client.GetProbeSchedule(c.Context()))
 		if err != nil {
 			return err
 		}

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,19 +15,6 @@ import (
 
 func dryRunFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("dry-run", false, "validate and show the change, but do not make it")
-}
-
-// decodeWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
-// does not exist.
-func decodeWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
-	now, err = api.Decode[T](r, err)
-	if errors.Is(err, fs.ErrNotExist) {
-		return now, nil, nil
-	}
-	if err != nil {
-		return now, nil, err
-	}
-	return now, optional(r.Header.Get("ETag")), nil
 }
 
 // optional returns a pointer to text, or nil for "".

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	api "headgate.dev/headgate/api/client"
+	apihost "headgate.dev/headgate/api/host"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
@@ -44,53 +44,29 @@ func (t *remoteHost) rejectFlags(c *cobra.Command, flags ...string) error {
 // isSet reports whether --server is set.
 func (t *remoteHost) isSet() bool { return t.server != "" }
 
-func (t *remoteHost) client() (*api.Client, error) { return service(t.server) }
-
-// names returns the alternative names of the host's devices. For a tenant, who may not read the host,
-// they are those of devices with traffic. There are none while the host's agent is disconnected.
-func (t *remoteHost) names(ctx context.Context, client *api.Client) group.AltNames {
-	if host, err := api.Decode[api.HostState](client.GetHost(ctx, t.host)); err == nil && host.Devices != nil {
-		return namesOf(*host.Devices)
-	}
-	none := []string{"-"} // no group has this name, so the response has only totals
-	rates, _ := api.Decode[api.RateList](client.GetRates(ctx, t.host, &api.GetRatesParams{Group: &none}))
-	return namesIn(rates)
+// open returns the host, with a client of its service.
+func (t *remoteHost) open() (apihost.Host, error) {
+	client, err := service(t.server)
+	return apihost.Host{Name: t.host, Client: client}, err
 }
 
-func namesOf(devices api.HostDevices) group.AltNames {
-	out := group.AltNames{}
-	for _, d := range devices {
-		if d.Altnames != nil {
-			out[d.Name] = *d.Altnames
-		}
+// resolveRemote returns the interface of a host that dev selects, and notes if it has another name.
+func (a *app) resolveRemote(ctx context.Context, h apihost.Host, dev string) (string, error) {
+	is, err := h.Resolve(ctx, dev)
+	if err == nil && is != dev {
+		a.note("headgate: %s is the device %s of %s", dev, is, h.Name)
 	}
-	return out
+	return is, err
 }
 
-func namesIn(rates api.RateList) group.AltNames {
-	out := group.AltNames{}
-	if rates.Totals != nil {
-		for _, l := range *rates.Totals {
-			if l.Altnames != nil {
-				out[l.Dev] = *l.Altnames
-			}
-		}
+// resolveRemotes is resolveRemote for commands that take "all" for all interfaces of a host.
+func (a *app) resolveRemotes(ctx context.Context, h apihost.Host, dev string) ([]string, error) {
+	if dev == "all" {
+		return h.Interfaces(ctx)
 	}
-	return out
+	dev, err := a.resolveRemote(ctx, h, dev)
+	return []string{dev}, err
 }
-
-// desiredState returns the desired state of a host, and its ETag.
-func (t *remoteHost) desiredState(ctx context.Context, client *api.Client) (set config.Set, tag *string, err error) {
-	p, tag, err := decodeWithETag[api.Policy](client.GetPolicy(ctx, t.host))
-	if err == nil && p.Text != "" {
-		set, err = config.Parse("service", []byte(p.Text))
-	}
-	return set, tag, err
-}
-
-// applyTries is the number of tries of a change, if other clients, such as tenants, change the host
-// between the read and the write.
-const applyTries = 10
 
 // applyRemote sets the desired state of a host of a service from files. With dry it only prints the
 // changes.
@@ -102,30 +78,17 @@ func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry b
 	if err != nil {
 		return err
 	}
-	client, err := t.client()
+	h, err := t.open()
 	if err != nil {
 		return err
 	}
-	var before, after config.Set
-	for try := 1; ; try++ {
-		var tag *string
-		if before, tag, err = t.desiredState(c.Context(), client); err != nil {
-			return err
-		}
-		// The precondition makes sure that the printed changes are the actual ones.
-		after, err = t.putPolicy(c.Context(), client, set, tag, dry)
-		if !errors.Is(err, api.ErrPreconditionFailed) {
-			break
-		} else if try == applyTries {
-			return fmt.Errorf("cannot apply to %s: other clients keep changing its configuration; nothing was changed: run apply again: %w", t.host, err)
-		}
-	}
+	before, after, err := h.Apply(c.Context(), set, dry)
 	if err != nil {
 		return err
 	}
 	a.warnPlacement(set, false)
-	if err := a.warnConflicts(c.Context(), t, client, set); err != nil {
-		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", t.host, err)
+	if err := a.warnRemote(c.Context(), h, set); err != nil {
+		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", h.Name, err)
 	}
 	steps := append(interfaceSteps(before, after), setSteps(before, after)...)
 	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
@@ -163,21 +126,14 @@ func interfaceSteps(before, after config.Set) []step {
 	return steps
 }
 
-// ratesOf returns the parameters for the rates of a device, by any of its names, or of all devices.
-func ratesOf(dev string) *api.GetRatesParams {
-	if dev == "all" {
-		return nil
-	}
-	return &api.GetRatesParams{Dev: &dev}
-}
-
 // showRemote prints the groups of a host with their counters, as its agent reports them: the same as "show"
 // prints on the host, without what only the kernel knows (classes, rule hits, drift).
 func (a *app) showRemote(ctx context.Context, t *remoteHost, dev string, over time.Duration, f format) error {
-	read, err := t.watch(ctx, dev)
+	h, err := t.open()
 	if err != nil {
 		return err
 	}
+	read := h.Watch(ctx, dev)
 	states, err := read()
 	if err != nil {
 		return err
@@ -199,17 +155,17 @@ func (a *app) showRemote(ctx context.Context, t *remoteHost, dev string, over ti
 
 // showAssignmentsRemote prints the connections that were assigned through a service.
 func (a *app) showAssignmentsRemote(ctx context.Context, t *remoteHost, dev string, f format) error {
-	client, err := t.client()
+	h, err := t.open()
 	if err != nil {
 		return err
 	}
-	devs, err := a.resolveInterfaces(ctx, t, client, dev)
+	devs, err := a.resolveRemotes(ctx, h, dev)
 	if err != nil {
 		return err
 	}
 	all := []view.DeviceAssignments{}
 	for _, d := range devs {
-		list, err := t.connections(ctx, client, d)
+		list, err := h.Connections(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -218,56 +174,19 @@ func (a *app) showAssignmentsRemote(ctx context.Context, t *remoteHost, dev stri
 	return a.printAssignments(all, f)
 }
 
-// interfaces returns the names of all interfaces of a host at the service.
-func (t *remoteHost) interfaces(ctx context.Context, client *api.Client) ([]string, error) {
-	all, err := api.ListAll(func(after *string) ([]api.Interface, *string, error) {
-		page, err := api.Decode[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
-		return page.Items, page.Next, err
-	})
-	names := []string{}
-	for _, i := range all {
-		names = append(names, orEmpty(i.Dev))
-	}
-	return names, err
-}
-
-// resolveInterfaces returns all interfaces of a host for "all", or else the interface that dev selects: by its name
-// at the service, or by another name of its device.
-func (a *app) resolveInterfaces(ctx context.Context, t *remoteHost, client *api.Client, dev string) ([]string, error) {
-	all, err := t.interfaces(ctx, client)
-	if err != nil || dev == "all" {
-		return all, err
-	}
-	if slices.Contains(all, dev) {
-		return []string{dev}, nil
-	}
-	names := t.names(ctx, client)
-	is := names.Kernel(dev)
-	for _, name := range all {
-		if names.Kernel(name) == is {
-			is = name
-			break
-		}
-	}
-	if is != dev {
-		a.note("headgate: %s is the device %s of %s", dev, is, t.host)
-	}
-	return []string{is}, nil
-}
-
 // clearRemote deletes the interface of a device at the service.
 func (a *app) clearRemote(ctx context.Context, t *remoteHost, dev string, f format) error {
-	client, err := t.client()
+	h, err := t.open()
 	if err != nil {
 		return err
 	}
-	devs, err := a.resolveInterfaces(ctx, t, client, dev)
+	devs, err := a.resolveRemotes(ctx, h, dev)
 	if err != nil {
 		return err
 	}
 	list := []clearOutput{}
 	for _, d := range devs {
-		if _, err := api.Decode[struct{}](client.DeleteInterface(ctx, t.host, d, nil)); err != nil {
+		if _, err := api.Decode[struct{}](h.Client.DeleteInterface(ctx, h.Name, d, nil)); err != nil {
 			return err
 		}
 		list = append(list, clearOutput{d, true})
@@ -287,25 +206,34 @@ func (a *app) assignRemote(c *cobra.Command, t *remoteHost, dev, path string, te
 	if err != nil {
 		return err
 	}
-	client, err := t.client()
+	h, err := t.open()
 	if err != nil {
 		return err
 	}
-	devs, err := a.resolveInterfaces(c.Context(), t, client, dev)
+	if dev, err = a.resolveRemote(c.Context(), h, dev); err != nil {
+		return err
+	}
+	return h.Assign(c.Context(), dev, path, list)
+}
+
+// warnRemote warns of conflicts between a configuration and the devices that a host's agent reported.
+func (a *app) warnRemote(ctx context.Context, h apihost.Host, set config.Set) error {
+	warnings, err := h.Warnings(ctx, set)
+	for _, w := range warnings {
+		a.note("%s", w)
+	}
+	return err
+}
+
+// checkRemote has the controller validate a configuration for a host, and warns of conflicts with the
+// host's reported state.
+func (a *app) checkRemote(ctx context.Context, t *remoteHost, set config.Set) error {
+	h, err := t.open()
 	if err != nil {
 		return err
 	}
-	dev = devs[0]
-	var failed error
-	for _, conn := range list {
-		if path == "" {
-			_, err = api.Decode[struct{}](client.DeleteConnection(c.Context(), t.host, dev, conn.String(), nil))
-		} else {
-			_, err = api.Decode[api.Connection](client.PutConnection(c.Context(), t.host, dev, conn.String(), nil, api.Connection{Group: path}))
-		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%v: %w", conn, err))
-		}
+	if _, err := h.Put(ctx, set, nil, true); err != nil {
+		return err
 	}
-	return failed
+	return a.warnRemote(ctx, h, set)
 }

@@ -42,7 +42,7 @@ tenant need a token ("headgate token create").`,
 		if err != nil {
 			return err
 		}
-		now, tag, err := decodeWithETag[api.Tenant](client.GetTenant(c.Context(), args[0]))
+		now, tag, err := api.DecodeWithETag[api.Tenant](client.GetTenant(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}

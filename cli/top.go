@@ -50,10 +50,11 @@ without control traffic, which agents do not report.`,
 		}
 		source, now := a.watch(*dev), func() ([]shaper.State, error) { return a.states(*dev) }
 		if at.isSet() {
-			var err error
-			if source, err = at.watch(c.Context(), *dev); err != nil {
+			h, err := at.open()
+			if err != nil {
 				return err
 			}
+			source = h.Watch(c.Context(), *dev)
 			now = source
 		}
 		// If the first read fails, top returns the error instead of an empty view.

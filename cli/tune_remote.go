@@ -20,24 +20,22 @@ var localTuneFlags = []string{"peer", "file", "bytes", "time", "capacity", "log"
 // tuneRemote prints the limits that a service proposes for a device of a host, from the results of the
 // probe schedule.
 func (a *app) tuneRemote(ctx context.Context, at *remoteHost, dev string, margin unit.Share, f format) error {
-	client, err := at.client()
+	h, err := at.open()
 	if err != nil {
 		return err
 	}
-	devs, err := a.resolveInterfaces(ctx, at, client, dev)
-	if err != nil {
+	if dev, err = a.resolveRemote(ctx, h, dev); err != nil {
 		return err
 	}
-	dev = devs[0]
 	under := margin.String()
-	got, err := api.Decode[api.ProposalList](client.ListProposals(ctx, at.host, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
+	got, err := api.Decode[api.ProposalList](h.Client.ListProposals(ctx, h.Name, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
 	if err != nil {
 		return err
 	}
 	if len(got.Items) == 0 {
 		return fmt.Errorf("no measurements through %s of %s: see \"headgate probe schedule show\"", dev, at.host)
 	}
-	is, _, err := at.desiredState(ctx, client)
+	is, _, err := h.DesiredState(ctx)
 	if err != nil {
 		return err
 	}

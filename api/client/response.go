@@ -41,6 +41,22 @@ func Decode[T any](r *http.Response, err error) (out T, _ error) {
 	return out, err
 }
 
+// DecodeWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource does
+// not exist, which is no error.
+func DecodeWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
+	now, err = Decode[T](r, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return now, nil, nil
+	}
+	if err != nil {
+		return now, nil, err
+	}
+	if text := r.Header.Get("ETag"); text != "" {
+		tag = &text
+	}
+	return now, tag, nil
+}
+
 // ListAll reads all pages of a list. one requests the page after a cursor.
 func ListAll[T any](one func(after *string) (items []T, next *string, err error)) ([]T, error) {
 	all := []T{}

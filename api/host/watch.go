@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/unit"
-	"headgate.dev/headgate/view"
 )
 
 // Timing of top for a host of a service, chosen by Headgate.
@@ -27,8 +26,7 @@ const (
 
 // watchedHost is a host of a service whose groups are shown.
 type watchedHost struct {
-	*remoteHost
-	client *api.Client
+	Host
 	dev    string
 	last   time.Time // time of the newest report that was shown, by the host's clock
 	said   string    // names and guarantees when wanted was read, to detect changes
@@ -45,27 +43,23 @@ type interfaceConfig struct {
 	ceilings map[string]unit.Rate
 }
 
-// watch returns a source of states of a device of a host of a service, or of all devices. Each read
+// Watch returns a function that reads the states of a device of a host of a service, or of all devices. Each read
 // waits for states newer than the last. States have bytes, drops, marks, backlog and queue delay of
 // groups, as the agent reports them.
-func (t *remoteHost) watch(ctx context.Context, dev string) (view.Source, error) {
-	client, err := t.client()
-	if err != nil {
-		return nil, err
-	}
-	w := &watchedHost{remoteHost: t, client: client, dev: dev}
+func (h Host) Watch(ctx context.Context, dev string) func() ([]shaper.State, error) {
+	w := &watchedHost{Host: h, dev: dev}
 	return func() ([]shaper.State, error) {
 		states, err := w.states(ctx)
 		if err == nil && dev != "all" && len(states) == 0 && w.last.IsZero() {
-			err = fmt.Errorf("%s of %s %w", dev, t.host, shaper.ErrNotShaped)
+			err = fmt.Errorf("%s of %s %w", dev, h.Name, shaper.ErrNotShaped)
 		}
 		return states, err
-	}, nil
+	}
 }
 
 func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
 	for began := time.Now(); ; time.Sleep(reportPollInterval) {
-		got, err := api.Decode[api.RateList](w.client.GetRates(ctx, w.host, ratesOf(w.dev)))
+		got, err := api.Decode[api.RateList](w.Client.GetRates(ctx, w.Name, ratesOf(w.dev)))
 		if err != nil {
 			return nil, err
 		}
@@ -97,11 +91,11 @@ func (w *watchedHost) loadConfig(ctx context.Context, rates api.RateList) error 
 	if w.said == b.String() && time.Since(w.read) < configMaxAge {
 		return nil
 	}
-	names, err := w.interfaces(ctx, w.client)
+	names, err := w.Interfaces(ctx)
 	if err != nil {
 		return err
 	}
-	wanted, read, of := map[string]interfaceConfig{}, map[string]interfaceConfig{}, namesIn(rates)
+	wanted, read, of := map[string]interfaceConfig{}, map[string]interfaceConfig{}, altNamesIn(rates)
 	for _, g := range rates.Items {
 		n := of.Of(g.Dev, names)
 		if _, known := wanted[g.Dev]; known || n < 0 { // a local file owns the device
@@ -121,7 +115,7 @@ func (w *watchedHost) loadConfig(ctx context.Context, rates api.RateList) error 
 
 func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfaceConfig, err error) {
 	out = interfaceConfig{limit: map[string]unit.Rate{}, spare: map[string]group.Spare{}, ceilings: map[string]unit.Rate{}}
-	i, err := api.Decode[api.Interface](w.client.GetInterface(ctx, w.host, name, nil))
+	i, err := api.Decode[api.Interface](w.Client.GetInterface(ctx, w.Name, name, nil))
 	if err != nil {
 		return out, err
 	}
@@ -142,7 +136,7 @@ func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfa
 			out.spare[d.name] = group.Spare(*d.is.Spare)
 		}
 		groups, err := api.ListAll(func(after *string) ([]api.GroupState, *string, error) {
-			page, err := api.Decode[api.GroupList](w.client.ListGroups(ctx, w.host, name, api.PathDirection(d.name), &api.ListGroupsParams{After: after}))
+			page, err := api.Decode[api.GroupList](w.Client.ListGroups(ctx, w.Name, name, api.PathDirection(d.name), &api.ListGroupsParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -194,11 +188,24 @@ func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 		(*tree).Nodes = append((*tree).Nodes, n)
 		(*counters).Groups = append((*counters).Groups, shaper.GroupState{
 			Path: g.Group, Guarantee: n.Guarantee, Ceiling: n.Ceiling,
-			Bytes: count64(g.DeliveredBytes), Drops: count64(g.Drops), Marks: count64(g.Marks), BacklogBytes: count64(g.BacklogBytes), QueueDelay: time.Duration(orNone(g.QueueDelayNs)),
+			Bytes: count64(g.DeliveredBytes), Drops: count64(g.Drops), Marks: count64(g.Marks), BacklogBytes: count64(g.BacklogBytes), QueueDelay: time.Duration(count64(g.QueueDelayNs)),
 		})
 	}
 	return states
 }
 
+// ratesOf returns the parameters for the rates of a device, by any of its names, or of all devices.
+func ratesOf(dev string) *api.GetRatesParams {
+	if dev == "all" {
+		return nil
+	}
+	return &api.GetRatesParams{Dev: &dev}
+}
+
 // count64 returns an optional number, or 0.
-func count64(v *int64) uint64 { return uint64(orNone(v)) }
+func count64(v *int64) uint64 {
+	if v == nil {
+		return 0
+	}
+	return uint64(*v)
+}
