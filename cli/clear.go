@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -33,7 +32,7 @@ all", objects that were left behind by devices that no longer exist are removed 
 		if at.isSet() {
 			return a.clearRemote(c.Context(), at, *dev, *output)
 		}
-		store, unlock, err := a.lock()
+		store, unlock, err := a.local().Lock()
 		if err != nil {
 			return err
 		}
@@ -50,10 +49,10 @@ type clearOutput struct {
 }
 
 func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
-	list := []clearOutput{}
+	list, m := []clearOutput{}, a.local()
 	devices := []string{a.dev(dev)}
 	if dev == "all" {
-		states, err := a.states(dev)
+		states, err := m.ObserveAll()
 		if err != nil {
 			return err
 		}
@@ -66,17 +65,17 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 	swept := []string{}
 	if dev == "all" {
 		var err error
-		swept, err = a.sweep()
+		swept, err = m.Sweep()
 		failed = append(failed, err)
 	}
 	for _, gone := range swept {
 		list = append(list, clearOutput{gone, true})
 	}
 	for _, d := range devices {
-		_, before := a.observe(d)
+		_, before := m.Observe(d)
 		// Clear also if the state cannot be read: the remains of a broken state, or of a
 		// removed device, are Headgate's too.
-		if err := a.clear(d); err != nil {
+		if err := m.Clear(d); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -87,7 +86,7 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 			list = append(list, clearOutput{d, false})
 		default:
 			list = append(list, clearOutput{d, true})
-			a.warnManualChange(clearUndoneByAgent, d)
+			m.NoteOwner(rollout.ClearUndoneByAgent, d)
 		}
 		failed = append(failed, store.Drop(d))
 	}
@@ -108,16 +107,4 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 		return nil
 	}))
 	return errors.Join(failed...)
-}
-
-// sweep has the engines remove the objects that removed devices left behind, and returns their
-// names.
-func (a *app) sweep() (removed []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(a.engines)) {
-		if e, ok := a.engines[name].(interface{ Sweep() ([]string, error) }); ok {
-			names, failed := e.Sweep()
-			removed, err = append(removed, names...), errors.Join(err, failed)
-		}
-	}
-	return removed, err
 }

@@ -6,23 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/view"
 )
-
-// clientLister is implemented by engines that list the clients of groups with each.
-type clientLister interface {
-	Clients(dev string) ([]shaper.Client, error)
-}
-
-func (a *app) clients(engine group.Engine, dev string) ([]shaper.Client, error) {
-	lister, ok := a.engines[engine].(clientLister)
-	if !ok {
-		return nil, nil // the engine has no groups with each
-	}
-	return lister.Clients(dev)
-}
 
 // clientsOver is the default interval over which clients' rates are measured.
 const clientsOver = time.Second
@@ -33,7 +19,7 @@ func (a *app) showClients(states []shaper.State, over time.Duration, f format) e
 	}
 	look := func() (out [][]shaper.Client, err error) {
 		for _, s := range states {
-			list, err := a.clients(s.Engine, s.Dev)
+			list, err := a.local().Clients(s.Engine, s.Dev)
 			if err != nil {
 				return nil, err
 			}

@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/collective/host"
-	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/shaper"
 )
 
 // serverSets returns the state of the sets of a host of a service, as reported by the host's agent.
@@ -65,20 +61,4 @@ func (a *app) deleteSetsOnServer(ctx context.Context, t *remoteHost, names []str
 		}
 		return nil
 	})
-}
-
-// setSteps returns the differences between the sets of two configurations.
-func setSteps(before, after config.Set) (steps []step) {
-	for _, c := range after.Collectives {
-		s := step{Set: c.Name, Changes: []shaper.Change{}}
-		i := slices.IndexFunc(before.Collectives, func(b config.Collective) bool { return b.Name == c.Name })
-		switch {
-		case i < 0:
-			s.Changes = append(s.Changes, shaper.Change{Verb: "add", Object: "set " + c.Name})
-		case !bytes.Equal(config.FormatCollective(before.Collectives[i].Policy), config.FormatCollective(c.Policy)):
-			s.Changes = append(s.Changes, shaper.Change{Verb: "change", Object: "set " + c.Name})
-		}
-		steps = append(steps, s)
-	}
-	return steps
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +12,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	apihost "headgate.dev/headgate/api/host"
 	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/group"
-	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/view"
 )
 
@@ -90,40 +88,8 @@ func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry b
 	if err := a.warnRemote(c.Context(), h, set); err != nil {
 		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", h.Name, err)
 	}
-	steps := append(interfaceSteps(before, after), setSteps(before, after)...)
-	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
-}
-
-// interfaceSteps returns the differences of each interface of after from before, and of those that after has no longer.
-func interfaceSteps(before, after config.Set) []step {
-	steps := []step{}
-	find := func(set config.Set, dev string) (config.Interface, bool) {
-		i := slices.IndexFunc(set.Interfaces, func(i config.Interface) bool { return i.Dev == dev })
-		if i < 0 {
-			return config.Interface{}, false
-		}
-		return set.Interfaces[i], true
-	}
-	add := func(dev string, engine group.Engine) {
-		was, had := find(before, dev)
-		is, has := find(after, dev)
-		s := step{Dev: dev, Engine: engine, Changes: []shaper.Change{}}
-		if had && has {
-			s.Changes = append(s.Changes, group.DiffSettings(was.Interface, is.Interface)...)
-		}
-		s.Changes = append(s.Changes, group.Diff("out", was.OutTree, is.OutTree)...)
-		s.Changes = append(s.Changes, group.Diff("in", was.InTree, is.InTree)...)
-		steps = append(steps, s)
-	}
-	for _, i := range after.Interfaces {
-		add(i.Dev, i.Engine)
-	}
-	for _, i := range before.Interfaces {
-		if _, kept := find(after, i.Dev); !kept {
-			add(i.Dev, i.Engine)
-		}
-	}
-	return steps
+	steps := rollout.Compare(before, after)
+	return a.print(f, steps, func(w io.Writer) error { return rollout.Write(w, steps) })
 }
 
 // showRemote prints the groups of a host with their counters, as its agent reports them: the same as "show"

@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/agent"
-	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/view"
 )
@@ -76,42 +72,11 @@ since the client appeared. A client without traffic for 4 seconds is not shown.`
 
 // states observes one device, or for "all" each device that Headgate shapes.
 func (a *app) states(dev string) ([]shaper.State, error) {
-	if dev != "all" {
-		s, err := a.observeWithForeign(a.dev(dev))
-		return []shaper.State{s}, err
+	if dev == "all" {
+		return a.local().ObserveAll()
 	}
-	devices, err := a.devices()
-	if err != nil {
-		return nil, err
-	}
-	states := []shaper.State{}
-	for _, d := range devices {
-		s, err := a.observeWithForeign(d)
-		switch {
-		case errors.Is(err, shaper.ErrNotShaped) || errors.Is(err, shaper.ErrNoDevice): // not shaped, or removed since it was listed
-		case err != nil:
-			return nil, err
-		default:
-			states = append(states, s)
-		}
-	}
-	return states, nil
-}
-
-// observeWithForeign observes a device, and adds the programs that run before the classifier.
-func (a *app) observeWithForeign(dev string) (shaper.State, error) {
-	s, err := a.observe(dev)
-	if err != nil {
-		return s, err
-	}
-	if _, source, ok := agent.Owner(a.state, dev); ok {
-		s.Owner = source
-	}
-	sooner, err := a.foreignPrograms(dev)
-	for _, what := range slices.Concat(sooner[:]...) {
-		s.Foreign = append(s.Foreign, what+", which runs before Headgate's classifier")
-	}
-	return s, err
+	s, err := a.local().ObserveWithOwner(a.dev(dev))
+	return []shaper.State{s}, err
 }
 
 func (a *app) showGroups(states []shaper.State, over time.Duration, f format) error {
@@ -119,7 +84,7 @@ func (a *app) showGroups(states []shaper.State, over time.Duration, f format) er
 	if over > 0 {
 		time.Sleep(over)
 		for _, s := range states {
-			l, err := a.observeWithForeign(s.Dev)
+			l, err := a.local().ObserveWithOwner(s.Dev)
 			if err != nil {
 				return err
 			}
@@ -132,23 +97,10 @@ func (a *app) showGroups(states []shaper.State, over time.Duration, f format) er
 	return a.print(f, later, func(w io.Writer) error { return view.WriteGroups(w, later, states) })
 }
 
-// assignmentLister is an engine that can list its assignments.
-type assignmentLister interface {
-	Assignments(dev string) ([]shaper.Assignment, error)
-}
-
-func (a *app) assignments(engine group.Engine, dev string) ([]shaper.Assignment, error) {
-	lister, ok := a.engines[engine].(assignmentLister)
-	if !ok {
-		return nil, fmt.Errorf("%s: engine %s cannot list assignments: see their number in \"headgate show groups\"", dev, engine)
-	}
-	return lister.Assignments(dev)
-}
-
 func (a *app) showAssignments(states []shaper.State, f format) error {
 	all := []view.DeviceAssignments{}
 	for _, s := range states {
-		list, err := a.assignments(s.Engine, s.Dev)
+		list, err := a.local().Assignments(s.Engine, s.Dev)
 		if err != nil {
 			return err
 		}

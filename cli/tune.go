@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/probe/session"
 	"headgate.dev/headgate/probe/tune"
 	"headgate.dev/headgate/probe/tune/device"
+	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/shaper/htb"
 	"headgate.dev/headgate/unit"
@@ -141,8 +142,8 @@ type tuneReport struct {
 	Measured  path.Report                       `json:"measured"`
 	Proposals map[probe.Direction]tune.Proposal `json:"proposals"`
 	// Document is the configuration with the limits, Steps the changes of it.
-	Document string `json:"document,omitempty"`
-	Steps    []step `json:"steps,omitempty"`
+	Document string         `json:"document,omitempty"`
+	Steps    []rollout.Step `json:"steps,omitempty"`
 	// Until is the time of the rollback, and Rechecked the measurements with the new limits.
 	Until     *time.Time                         `json:"in_force_until,omitempty"`
 	Rechecked map[probe.Direction]device.Recheck `json:"rechecked,omitempty"`
@@ -170,7 +171,7 @@ func (a *app) loadTuneTarget(c *cobra.Command, dev string, files []string) (*dev
 		t.Interface, t.Source = i.Resolved.Interface, i.File
 		t.Interface.Dev = dev // the file may have a pattern, but only this device is tuned
 	}
-	now, err := a.observe(dev)
+	now, err := a.local().Observe(dev)
 	switch {
 	case errors.Is(err, shaper.ErrNotShaped):
 		return t, nil
@@ -230,14 +231,14 @@ func (a *app) tune(t *device.Target, o device.Options, f tuneFlags) error {
 
 // tuneApply applies the limits and measures again. It stores the results in r.
 func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o device.Options, within time.Duration) error {
-	until, err := a.applyConfig(set, false, within, func(step) {})
+	until, err := a.applyConfig(set, false, within, func(rollout.Step) {})
 	if err != nil {
 		return err
 	}
 	if !until.IsZero() {
 		r.Until = &until
 	}
-	r.Rechecked, err = device.MeasureAgain(ctx, r.Proposals, func() (shaper.State, error) { return a.observe(r.Dev) }, o)
+	r.Rechecked, err = device.MeasureAgain(ctx, r.Proposals, func() (shaper.State, error) { return a.local().Observe(r.Dev) }, o)
 	switch {
 	case errors.Is(err, shaper.ErrNotShaped):
 		err = fmt.Errorf("limits were rolled back before the second measurement: --confirm-within %v is too short", within)
@@ -282,7 +283,7 @@ func (r *tuneReport) table(w io.Writer) error {
 	}
 	fmt.Fprint(w, r.Document)
 	var plan strings.Builder
-	printSteps(&plan, r.Steps)
+	rollout.Write(&plan, r.Steps)
 	comment("%s", plan.String())
 	for _, d := range slices.Backward(slices.Sorted(maps.Keys(r.Rechecked))) {
 		c := r.Rechecked[d]

@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/tune/device"
+	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/unit"
 )
 
@@ -64,14 +65,14 @@ func (a *app) tuneRemote(ctx context.Context, at *remoteHost, dev string, margin
 			return err
 		}
 	}
-	if err := a.print(f, p, func(w io.Writer) error { return proposalTable(w, p, document, interfaceSteps(is, next)) }); err != nil || limits > 0 {
+	if err := a.print(f, p, func(w io.Writer) error { return proposalTable(w, p, document, rollout.CompareInterfaces(is, next)) }); err != nil || limits > 0 {
 		return err
 	}
 	return errReported
 }
 
 // proposalTable prints the configuration, and all other output as comments.
-func proposalTable(w io.Writer, p api.Proposal, document string, steps []step) error {
+func proposalTable(w io.Writer, p api.Proposal, document string, steps []rollout.Step) error {
 	for _, d := range []struct {
 		name string
 		*api.DirectionProposal
@@ -103,7 +104,7 @@ func proposalTable(w io.Writer, p api.Proposal, document string, steps []step) e
 	}
 	fmt.Fprint(w, document)
 	var plan strings.Builder
-	printSteps(&plan, steps)
+	rollout.Write(&plan, steps)
 	for line := range strings.Lines(plan.String()) {
 		fmt.Fprintln(w, strings.TrimRight("# "+line, "\n "))
 	}
