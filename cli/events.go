@@ -50,6 +50,6 @@ func (a *app) printEvent(f tableOrJSON, e api.Event) error {
 		_, err := fmt.Fprintf(a.out, "%d  reset\n", e.Revision)
 		return err
 	}
-	_, err := fmt.Fprintln(a.out, strings.Join(auditRow(*e.Change), "  "))
+	_, err := fmt.Fprintln(a.out, strings.Join(changes.row(*e.Change), "  "))
 	return err
 }

@@ -41,20 +41,12 @@ most 90 days.`,
   headgate probe results -o json`,
 		Args: cobra.NoArgs,
 	}
-	server, output := serverFlag(c), outputFlag(c)
 	from := c.Flags().String("from", "", "only from this `HOST`")
 	to := c.Flags().String("to", "", "only to this `HOST`")
 	measure := c.Flags().String("measure", "", "only this measure: path, capacity, tokenrate, limiter or available")
 	all := c.Flags().Bool("all", false, "also older results")
 	since := c.Flags().Duration("since", 0, "only results newer than this, such as 48h")
-	completeFlag(c, "from", completeHosts(server))
-	completeFlag(c, "to", completeHosts(server))
-	completeFlag(c, "measure", oneOf(schedule.Measures...))
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
+	server := query(a, c, func(q request) ([]json.RawMessage, error) {
 		most, newest := maxPage, !*all
 		p := api.ListProbeResultsParams{From: optional(*from), To: optional(*to), Newest: &newest, Limit: &most}
 		if *measure != "" {
@@ -65,19 +57,18 @@ most 90 days.`,
 			at := time.Now().Add(-*since).UTC()
 			p.Since = &at
 		}
-		found, err := api.ListAll(func(after *string) ([]json.RawMessage, *string, error) {
+		return api.ListAll(func(after *string) ([]json.RawMessage, *string, error) {
 			p.After = after
 			page, err := api.Decode[struct {
 				Items []json.RawMessage `json:"items"`
 				Next  *string           `json:"next"`
-			}](client.ListProbeResults(c.Context(), &p))
+			}](q.client.ListProbeResults(q.ctx, &p))
 			return page.Items, page.Next, err
 		})
-		if err != nil {
-			return err
-		}
-		return a.print(*output, found, func(w io.Writer) error { return resultsTable(w, found) })
-	}
+	}, resultsTable)
+	completeFlag(c, "from", hosts.complete(server))
+	completeFlag(c, "to", hosts.complete(server))
+	completeFlag(c, "measure", oneOf(schedule.Measures...))
 	return c
 }
 

@@ -24,7 +24,7 @@ func serverFlags(c *cobra.Command) *remoteHost {
 	t := &remoteHost{}
 	c.Flags().StringVar(&t.server, "server", "", "act on a host of the service at this `URL`, or of this login profile, instead of this machine")
 	c.Flags().StringVar(&t.host, "host", "", "the `HOST`, by its name at the service")
-	completeFlag(c, "host", completeHosts(&t.server))
+	completeFlag(c, "host", hosts.complete(&t.server))
 	c.MarkFlagsRequiredTogether("server", "host")
 	return t
 }

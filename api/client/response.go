@@ -72,6 +72,23 @@ func ListAll[T any](one func(after *string) (items []T, next *string, err error)
 	}
 }
 
+// ListUpTo reads up to most items of a list whose newest items come first, over several pages: a page may have
+// fewer items than requested although more exist. one requests the page before a cursor.
+func ListUpTo[T any](most int, one func(before *string, limit *int) (items []T, next *string, err error)) ([]T, error) {
+	all := []T{}
+	for before := (*string)(nil); ; {
+		left := most - len(all)
+		items, next, err := one(before, &left)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if before = next; before == nil || len(all) >= most {
+			return all, nil
+		}
+	}
+}
+
 // problemError converts a problem response to an error.
 func problemError(r *http.Response, text []byte) error {
 	var p Problem
