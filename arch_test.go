@@ -132,6 +132,8 @@ var layers = []layer{
 		"the one place where the loop, the service's side, the record, the sets and the metrics are joined: it decides nothing itself"},
 	{"controller", []string{"unit", "group", "share", "config", "fabric/...", "probe", "probe/path", "probe/schedule", "store", "api/client", "api/server", "api/agents", "metrics", "usage", "web", "internal/..."},
 		"the network's loop: it ties models to enforcement, and touches no host"},
+	{"controller/service", []string{"unit", "config", "controller", "store", "store/etcd", "store/backend", "metrics", "internal/sdnotify"},
+		"the one place where a controller, its store and its metrics are joined: it decides nothing itself"},
 	{"web", nil,
 		"the dashboard is a client of the API like any other"},
 
@@ -198,6 +200,8 @@ var reserved = []layer{
 		"what joins everything would tie everything to its user"},
 	{"probe/report", []string{"cli"},
 		"a measurement is reported by the command that measures"},
+	{"controller/service", []string{"cli"},
+		"what joins everything would tie everything to its user"},
 	{"lab/report", []string{"cli", "view"},
 		"a run is reported by the command that runs it"},
 	{"lab/link", []string{"lab/...", "bench/...", "cli", "shaper/shapertest", "probe/sim/..."},

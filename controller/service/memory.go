@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 // Go's default of 100 every 20 s with a quarter more memory.
 const garbage = 50
 
-// spareMemory reduces the garbage that a long-running process keeps, unless the environment variable GOGC is
+// SpareMemory reduces the garbage that a long-running process keeps, unless the environment variable GOGC is
 // set.
-func spareMemory() {
+func SpareMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}

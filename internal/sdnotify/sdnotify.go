@@ -1,4 +1,6 @@
-package agent
+// Package sdnotify sends messages to the service manager that started a program, by the protocol of
+// sd_notify(3).
+package sdnotify
 
 import (
 	"fmt"
@@ -10,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notifier returns a function that sends messages to the service manager by the protocol of
-// sd_notify(3), and the interval of WATCHDOG=1 messages: a third of WATCHDOG_USEC, because a busy
+// New returns a function that sends messages to the service manager, and the interval of WATCHDOG=1 messages: a third of WATCHDOG_USEC, because a busy
 // machine may delay one or two. Without a service manager the function does nothing.
-func Notifier() (notify func(state string), beat time.Duration) {
+func New() (notify func(state string), beat time.Duration) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
 		return func(string) {}, 0
@@ -24,7 +25,7 @@ func Notifier() (notify func(state string), beat time.Duration) {
 	}
 	return func(state string) {
 		// Package net converts a leading @ to an abstract socket address. An unreachable service
-		// manager is ignored: no message is required for the agent to work.
+		// manager is ignored: no message is required for a service to work.
 		c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 		if err != nil {
 			return
@@ -34,9 +35,9 @@ func Notifier() (notify func(state string), beat time.Duration) {
 	}, beat
 }
 
-// reloading returns the message that precedes a reload. systemd requires the time in it
+// Reloading returns the message that precedes a reload. systemd requires the time in it
 // (Type=notify-reload).
-func reloading() string {
+func Reloading() string {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		return "RELOADING=1"
