@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	api "headgate.dev/headgate/api/client"
@@ -102,11 +101,6 @@ func proposalTable(w io.Writer, p api.Proposal, document string, steps []rollout
 	if document == "" {
 		return nil
 	}
-	fmt.Fprint(w, document)
-	var plan strings.Builder
-	rollout.Write(&plan, steps)
-	for line := range strings.Lines(plan.String()) {
-		fmt.Fprintln(w, strings.TrimRight("# "+line, "\n "))
-	}
+	device.WriteDocument(w, document, steps)
 	return nil
 }
