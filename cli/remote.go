@@ -150,16 +150,16 @@ func (a *app) clearRemote(ctx context.Context, t *remoteHost, dev string, f form
 	if err != nil {
 		return err
 	}
-	list := []clearOutput{}
+	list := []rollout.Cleared{}
 	for _, d := range devs {
 		if _, err := api.Decode[struct{}](h.Client.DeleteInterface(ctx, h.Name, d, nil)); err != nil {
 			return err
 		}
-		list = append(list, clearOutput{d, true})
+		list = append(list, rollout.Cleared{Dev: d, Cleared: true})
 	}
 	return a.print(f, list, func(w io.Writer) error {
 		for _, c := range list {
-			fmt.Fprintf(w, "%s: cleared\n", c.Dev)
+			fmt.Fprintln(w, c)
 		}
 		return nil
 	})
