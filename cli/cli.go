@@ -239,6 +239,9 @@ func (a *app) exit(err error) int {
 		return exitFailed
 	case errors.Is(err, errInvalidReported):
 		return exitUsage
+	case errors.As(err, &mistakes):
+		fmt.Fprintln(a.err, err)
+		return exitUsage
 	case asMistakes(err, &mistakes):
 		fmt.Fprintln(a.err, mistakes)
 		return exitUsage

@@ -16,10 +16,10 @@ func (a *app) serverSets(ctx context.Context, t *remoteHost) ([]host.State, erro
 		return nil, err
 	}
 	got, err := api.Decode[struct {
-		Items []host.State
-		Cut   bool
+		Items     []host.State
+		Truncated bool
 	}](h.Client.ListCollectiveStates(ctx, h.Name))
-	if err == nil && got.Cut {
+	if err == nil && got.Truncated {
 		a.note("the list of connections is truncated: run \"headgate collective show --instance service\" on the host for all")
 	}
 	return got.Items, err

@@ -130,7 +130,7 @@ func auditCommand(a *app) *cobra.Command {
 		Short: "Print the audit log of a service, newest first",
 		Long:  `Audit prints the changes that were made through the API, the newest first. A tenant sees only its own changes.`,
 		Example: `  headgate audit --limit 20
-  headgate audit -o json | jq '.[] | select(.by == "ci")'`,
+  headgate audit -o json | jq '.[] | select(.principal == "ci")'`,
 		Args: cobra.NoArgs,
 	}
 	limit := limitFlag(c)

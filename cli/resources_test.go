@@ -42,7 +42,7 @@ var answers = map[string]string{
 		{"host": "web1", "dev": "eth0", "direction": "in", "group": "rest", "seconds": 60}]}`,
 	"GET /v1/hosts/web1/interfaces":                        `{"items": [{"dev": "eth0"}]}`,
 	"GET /v1/hosts/web1/interfaces/eth0":                   `{"dev": "eth0", "engine": "htb", "out": {"limit": "50Mbit", "spare": "equal", "groups": []}}`,
-	"GET /v1/hosts/web1/interfaces/eth0/out/groups":        `{"items": [{"path": "web", "guarantee_rate": "20Mbit", "ceiling_rate": "50Mbit"}, {"path": "web/a", "ceiling_rate": "40Mbit"}]}`,
+	"GET /v1/hosts/web1/interfaces/eth0/out/groups":        `{"items": [{"path": "web", "guaranteed_rate": "20Mbit", "ceiling_rate": "50Mbit"}, {"path": "web/a", "ceiling_rate": "40Mbit"}]}`,
 	"GET /v1/hosts/web1/interfaces/eth0/history":           `{"items": [{"id": "a", "at": "2026-05-01T10:00:00Z", "principal": "ci", "role": "tenant", "request": "PUT /v1/hosts/web1/interfaces/eth0", "revision": 4711}]}`,
 	"POST /v1/hosts/web1/interfaces/eth0/rollback":         `{"dev": "eth0", "out": {"limit": "50Mbit", "groups": []}}`,
 	"DELETE /v1/hosts/web1/interfaces/eth0":                ``,
@@ -52,7 +52,7 @@ var answers = map[string]string{
 	"GET /v1/hosts/web1/rates": `{"items": [
 		{"dev": "eth0", "direction": "out", "group": "web", "guaranteed_bps": 20000000, "delivered_bps": 1, "borrowed_bps": 0, "lent_bps": 0, "unused_bps": 0, "at": "2026-05-01T10:00:00Z", "delivered_bytes": 2500000, "drops": 3, "marks": 4},
 		{"dev": "eth0", "direction": "out", "group": "web/a", "guaranteed_bps": 20000000, "delivered_bps": 1, "borrowed_bps": 0, "lent_bps": 0, "unused_bps": 0, "at": "2026-05-01T10:00:00Z", "delivered_bytes": 2500000, "backlog_bytes": 3000, "queue_delay_ns": 2000000}]}`,
-	"GET /v1/hosts/web1/collective-states": `{"items": [{"set": "db", "controlling": true, "connections": [{"id": 7, "local": "10.0.0.1:5432", "remote": "10.0.1.1:40000", "learned_rate": "5Mbit", "rate": "4Mbit", "rtt_ns": 24000000, "window_cap": "30kB", "pacing_cap": "4Mbit", "retransmits": 3}, {"id": 8, "local": "10.0.0.1:5432", "remote": "10.0.1.2:40000", "weight": 4}]}, {"set": "backup", "destination": "10.0.0.9", "cgroup_missing": true, "error": "no cgroup"}], "cut": true}`,
+	"GET /v1/hosts/web1/collective-states": `{"items": [{"set": "db", "controlling": true, "connections": [{"id": 7, "local": "10.0.0.1:5432", "remote": "10.0.1.1:40000", "learned_rate": "5Mbit", "rate": "4Mbit", "rtt_ns": 24000000, "window_cap": "30kB", "pacing_cap": "4Mbit", "retransmits": 3}, {"id": 8, "local": "10.0.0.1:5432", "remote": "10.0.1.2:40000", "weight": 4}]}, {"set": "backup", "destination": "10.0.0.9", "cgroup_missing": true, "error": "no cgroup"}], "truncated": true}`,
 	"DELETE /v1/hosts/web1/collectives/db": ``,
 }
 

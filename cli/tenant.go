@@ -45,7 +45,7 @@ func tenantCommand(a *app) *cobra.Command {
 			Use: "show NAME", Short: "Show a tenant", Example: "  headgate tenant show shop", Args: cobra.ExactArgs(1),
 		}),
 		tenants.deleteCommand(a, &cobra.Command{
-			Use: "delete NAME", Short: "Delete a tenant that has no groups and no tokens", Example: "  headgate tenant delete shop", Args: cobra.ExactArgs(1),
+			Use: "delete NAME", Short: "Delete a tenant that has no groups and no valid tokens", Example: "  headgate tenant delete shop", Args: cobra.ExactArgs(1),
 		}),
 	)
 	return c

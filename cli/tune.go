@@ -175,11 +175,15 @@ func (a *app) tune(t *device.Target, o device.Options, f tuneFlags) error {
 	progress := a.progress(*f.output)
 	defer progress.Clear()
 	o.OnProgress = progress.Show
-	o.Compare = func(set config.Set) ([]rollout.Step, error) { return a.steps(set, false) }
+	o.Compare = func(set config.Set) ([]rollout.Step, error) {
+		progress.Clear() // warnings are not printed onto its line
+		return a.steps(set, false)
+	}
 	o.Observe = func() (shaper.State, error) { return a.local().Observe(t.Dev) }
 	if f.apply {
 		o.Within = f.within
 		o.Apply = func(set config.Set) (time.Time, error) {
+			progress.Clear()
 			return a.applyConfig(set, false, f.within, func(rollout.Step) {})
 		}
 	}
