@@ -17,6 +17,7 @@ import (
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/internal/sdnotify"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -226,7 +227,7 @@ func (a *Agent) suspectAll(now time.Time) {
 
 // reload loads the files again. If they have errors, the previous configuration stays.
 func (a *Agent) reload(ctx context.Context) error {
-	a.Notify(reloading())
+	a.Notify(sdnotify.Reloading())
 	set, err := a.Load()
 	if err != nil {
 		a.Log.Error("cannot load configuration files, keeping the previous configuration", "error", err.Error())

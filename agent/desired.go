@@ -56,7 +56,7 @@ func desiredStates(set config.Set, devices []Device, cgroup func(path string) (u
 			continue
 		}
 		w := DesiredState{engine: i.Engine, source: i.Name()}
-		w.plan = shaper.Plan{Dev: d.Name, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
+		w.plan = shaper.NewPlan(d.Name, i.Resolved)
 		ids := map[string]uint64{}
 		for _, path := range cgroupsOf(i) {
 			if id, ok := cgroup(path); ok {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/agent"
 	"headgate.dev/headgate/agent/remote"
 	agentservice "headgate.dev/headgate/agent/service"
 	"headgate.dev/headgate/api/local"
@@ -139,21 +138,3 @@ func (l *logLevel) Set(s string) error {
 	*l = logLevel(level)
 	return nil
 }
-
-// warnManualChange warns about each device that the files of a running agent name. The
-// argument what states what happens to a manual change of the device.
-func (a *app) warnManualChange(what string, devs ...string) {
-	for _, dev := range devs {
-		pid, source, ok := agent.Owner(a.state, dev)
-		if !ok {
-			continue
-		}
-		a.note("headgate: warning: the agent owns %s (process %d, config %s): %s", dev, pid, source, what)
-	}
-}
-
-// What happens to a manual change of a device that the agent owns.
-const (
-	clearUndoneByAgent  = "the agent applies the configuration again at once: stop the agent, or remove the device from its files and reload it"
-	applyUndoneAtReload = "the change holds until the agent reloads its files: change them too"
-)

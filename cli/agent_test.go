@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/rollout"
 )
 
 func TestAgentExitCodes(t *testing.T) {
@@ -81,7 +82,7 @@ func TestManualChangeWarning(t *testing.T) {
 	}
 	other := fakeApp(w.dir)
 	other.err = &said
-	other.warnManualChange(clearUndoneByAgent, "eth0", "lo")
+	other.local().NoteOwner(rollout.ClearUndoneByAgent, "eth0", "lo")
 	if text := said.String(); !strings.Contains(text, "warning: the agent owns lo (process") || strings.Contains(text, "eth0") {
 		t.Errorf("warning: %q", text)
 	}
@@ -93,7 +94,7 @@ func TestManualChangeWarning(t *testing.T) {
 		t.Errorf("stopping the agent: %v", err)
 	}
 	said.Reset()
-	other.warnManualChange(applyUndoneAtReload, "lo")
+	other.local().NoteOwner(rollout.ApplyUndoneAtReload, "lo")
 	if said.Len() > 0 {
 		t.Errorf("warning about a stopped agent: %s", said.String())
 	}

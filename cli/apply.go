@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/rollout"
 )
 
 // Bounds on --confirm-within: below minConfirm no user can confirm in time; above maxConfirm no user waits.
@@ -52,7 +52,7 @@ it; the warnings are those of check --server. The service keeps the former versi
 			if err := at.rejectFlags(c, "ignore-missing"); err != nil {
 				return err
 			}
-			return a.applyThere(c, at, *files, *dryRun, *output)
+			return a.applyRemote(c, at, *files, *dryRun, *output)
 		}
 		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {
 			return usageError{fmt.Errorf("--confirm-within %v is out of range: set %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}
@@ -72,10 +72,10 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 		return err
 	}
 	// A table shows each device as soon as it is done, because there may be a thousand.
-	said, notes := []step{}, a.err
-	say := func(s step) { said = append(said, s) }
+	said, notes := []rollout.Step{}, a.err
+	say := func(s rollout.Step) { said = append(said, s) }
 	if f == "table" {
-		say, notes = func(s step) { printSteps(a.out, []step{s}) }, a.out
+		say, notes = func(s rollout.Step) { rollout.Write(a.out, []rollout.Step{s}) }, a.out
 	}
 	until, err := a.applyConfig(set, ignoreMissing, within, say)
 	if err == nil && f != "table" {
@@ -88,99 +88,10 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 }
 
 // applyConfig applies a configuration; until is the time of its rollback, zero if there is none.
-func (a *app) applyConfig(set config.Set, ignoreMissing bool, within time.Duration, say func(step)) (until time.Time, err error) {
-	store, unlock, err := a.lock()
-	if err != nil {
-		return until, err
+func (a *app) applyConfig(set config.Set, ignoreMissing bool, within time.Duration, say func(rollout.Step)) (until time.Time, err error) {
+	until, err = a.local().Apply(func() ([]rollout.Step, error) { return a.steps(set, ignoreMissing) }, within, say)
+	if errors.Is(err, rollout.ErrNoted) {
+		err = errReported
 	}
-	defer unlock()
-	if err := a.replacePending(store); err != nil {
-		return until, err
-	}
-	steps, err := a.steps(set, ignoreMissing)
-	if err != nil {
-		return until, fmt.Errorf("nothing was changed: %w", err)
-	}
-	var todo []step
-	for _, s := range steps {
-		if len(s.Changes) == 0 {
-			say(s)
-		} else {
-			todo = append(todo, s)
-		}
-	}
-	if within == 0 || len(todo) == 0 {
-		return until, a.applySteps(todo, say)
-	}
-	return a.applyPending(store, todo, within, say)
-}
-
-// applySteps applies one device after the other. It stops at the first failure;
-// the error has the number of devices that were applied.
-func (a *app) applySteps(steps []step, say func(step)) error {
-	for i, s := range steps {
-		if err := a.applyStep(s, say); err != nil {
-			if i > 0 || i+1 < len(steps) {
-				err = fmt.Errorf("%w (applied %d of %d devices: apply again to continue)", err, i, len(steps))
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *app) applyStep(s step, say func(step)) error {
-	engine, err := a.engine(s.Engine)
-	if err != nil {
-		return err
-	}
-	if s.before.Plan != nil && s.before.Engine != s.Engine {
-		if err := a.engines[s.before.Engine].Clear(s.Dev); err != nil {
-			return err
-		}
-	}
-	changes, err := engine.Apply(s.plan)
-	if err != nil {
-		return err
-	}
-	s.Changes = append([]shaper.Change{}, changes...)
-	say(s)
-	a.warnManualChange(applyUndoneAtReload, s.Dev)
-	return nil
-}
-
-// restore returns a device to a snapshot.
-func (a *app) restore(b pendingSnapshot) error {
-	if b.Plan == nil {
-		return ignoreNoDevice(a.clear(b.Dev))
-	}
-	engine, err := a.engine(b.Engine)
-	if err != nil {
-		return err
-	}
-	for _, name := range a.engineNames() {
-		if name != b.Engine {
-			if err := a.engines[name].Clear(b.Dev); ignoreNoDevice(err) != nil {
-				return err
-			}
-		}
-	}
-	if _, err := engine.Apply(*b.Plan); err != nil {
-		return ignoreNoDevice(err)
-	}
-	// Assign the connections again: those in groups that the change removed follow the rules since.
-	if len(b.Assigned) > 0 {
-		if err := engine.Assign(b.Dev, b.Assigned); ignoreNoDevice(err) != nil {
-			return fmt.Errorf("cannot assign the connections again; the groups are restored: %w", err)
-		}
-	}
-	return nil
-}
-
-// ignoreNoDevice returns nil for a device that does not exist any more, because its state is gone with it.
-func ignoreNoDevice(err error) error {
-	if errors.Is(err, shaper.ErrNoDevice) {
-		return nil
-	}
-	return err
+	return until, err
 }

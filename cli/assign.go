@@ -46,7 +46,7 @@ group.`,
 			return a.pass(fd, local.Request{Assign: args[0], Dev: *dev}, *output)
 		}
 		if at.isSet() {
-			return a.assignThere(c, at, *dev, args[0], *conns)
+			return a.assignRemote(c, at, *dev, args[0], *conns)
 		}
 		*dev = a.dev(*dev)
 		list, state, err := a.connsOn(c, *dev, *conns)
@@ -92,7 +92,7 @@ func unassignCommand(a *app) *cobra.Command {
 			return a.pass(fd, local.Request{Unassign: true, Dev: *dev}, *output)
 		}
 		if at.isSet() {
-			return a.assignThere(c, at, *dev, "", *conns)
+			return a.assignRemote(c, at, *dev, "", *conns)
 		}
 		*dev = a.dev(*dev)
 		list, state, err := a.connsOn(c, *dev, *conns)
@@ -126,7 +126,7 @@ func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
 // connsOn parses connections and reads the state of their device.
 func (a *app) connsOn(c *cobra.Command, dev string, texts []string) (list []shaper.Conn, state shaper.State, err error) {
 	if list, err = a.conns(c, texts); err == nil {
-		state, err = a.observe(dev)
+		state, err = a.local().Observe(dev)
 	}
 	return list, state, err
 }

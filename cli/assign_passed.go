@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // descriptorFlags has the flags for a connection's descriptor that "headgate assign" and unassign pass to the agent.
@@ -61,7 +62,7 @@ func (p *descriptorFlags) needed(c *cobra.Command, dev string, conns []string) e
 func (a *app) pass(p *descriptorFlags, r local.Request, f format) error {
 	fd := p.fd
 	if p.pid > 0 {
-		copied, err := descriptorOf(p.pid, p.fd)
+		copied, err := ask.Descriptor(p.pid, p.fd)
 		if errors.Is(err, os.ErrPermission) {
 			return withRootRemedy(err)
 		}

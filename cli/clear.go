@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/pending"
-	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/rollout"
 )
 
 func clearCommand(a *app) *cobra.Command {
@@ -31,9 +29,9 @@ all", objects that were left behind by devices that no longer exist are removed 
 	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if at.isSet() {
-			return a.clearThere(c.Context(), at, *dev, *output)
+			return a.clearRemote(c.Context(), at, *dev, *output)
 		}
-		store, unlock, err := a.lock()
+		store, unlock, err := a.local().Lock()
 		if err != nil {
 			return err
 		}
@@ -43,17 +41,13 @@ all", objects that were left behind by devices that no longer exist are removed 
 	return c
 }
 
-// clearOutput is the output of clear -o for one device.
-type clearOutput struct {
-	Dev     string `json:"dev"`
-	Cleared bool   `json:"cleared"` // false if there was nothing to clear
-}
-
+// clearDevices clears one device or, for "all", each device that Headgate shapes and what removed devices left behind.
 func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
-	list := []clearOutput{}
-	devices := []string{a.dev(dev)}
+	m := a.local()
+	devices, swept := []string{a.dev(dev)}, []string{}
+	var failed error
 	if dev == "all" {
-		states, err := a.states(dev)
+		states, err := m.ObserveAll()
 		if err != nil {
 			return err
 		}
@@ -61,63 +55,24 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 		for _, s := range states {
 			devices = append(devices, s.Dev)
 		}
+		swept, failed = m.Sweep()
 	}
-	var failed []error
-	swept := []string{}
-	if dev == "all" {
-		var err error
-		swept, err = a.sweep()
-		failed = append(failed, err)
-	}
+	list := []rollout.Cleared{}
 	for _, gone := range swept {
-		list = append(list, clearOutput{gone, true})
+		list = append(list, rollout.Cleared{Dev: gone, Cleared: true})
 	}
-	for _, d := range devices {
-		_, before := a.observe(d)
-		// Clear also if the state cannot be read: the remains of a broken state, or of a
-		// removed device, are Headgate's too.
-		if err := a.clear(d); err != nil {
-			failed = append(failed, err)
-			continue
+	cleared, err := m.ClearDevices(store, devices)
+	list = append(list, cleared...)
+	return errors.Join(failed, err, a.print(f, list, func(w io.Writer) error {
+		for _, gone := range swept {
+			fmt.Fprintf(w, "%s: removed: its device no longer exists\n", gone)
 		}
-		switch {
-		case errors.Is(before, shaper.ErrNoDevice):
-			failed = append(failed, before)
-		case errors.Is(before, shaper.ErrNotShaped):
-			list = append(list, clearOutput{d, false})
-		default:
-			list = append(list, clearOutput{d, true})
-			a.warnManualChange(clearUndoneByAgent, d)
-		}
-		failed = append(failed, store.Drop(d))
-	}
-	failed = append(failed, a.print(f, list, func(w io.Writer) error {
-		for i, c := range list {
-			text := "nothing to clear"
-			switch {
-			case i < len(swept):
-				text = "removed: its device no longer exists"
-			case c.Cleared:
-				text = "cleared"
-			}
-			fmt.Fprintf(w, "%s: %s\n", c.Dev, text)
+		for _, c := range cleared {
+			fmt.Fprintln(w, c)
 		}
 		if len(devices)+len(swept) == 0 {
 			fmt.Fprintln(w, "no device has bandwidth groups")
 		}
 		return nil
 	}))
-	return errors.Join(failed...)
-}
-
-// sweep has the engines remove the objects that removed devices left behind, and returns their
-// names.
-func (a *app) sweep() (removed []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(a.engines)) {
-		if e, ok := a.engines[name].(interface{ Sweep() ([]string, error) }); ok {
-			names, failed := e.Sweep()
-			removed, err = append(removed, names...), errors.Join(err, failed)
-		}
-	}
-	return removed, err
 }

@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/hostsurvey/placement"
 	"headgate.dev/headgate/internal/ifname"
+	"headgate.dev/headgate/internal/logtext"
 	"headgate.dev/headgate/internal/netdev"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/shaper/attach"
@@ -95,7 +96,7 @@ func (a *app) note(format string, args ...any) {
 // Run runs the program and returns its exit code. The arguments args are the command
 // line without the program's name.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	slog.SetDefault(slog.New(newLogLines(stderr)))
+	slog.SetDefault(slog.New(logtext.NewHandler(stderr)))
 	a := &app{in: stdin, out: stdout, err: stderr, engines: engines.New(), devices: netdev.Names, alternatives: ifname.Alternatives, machine: placement.Read, speed: netdev.Speed, foreignPrograms: attach.TCXPrograms, state: stateDir()}
 	return a.run(args)
 }
@@ -239,6 +240,9 @@ func (a *app) exit(err error) int {
 		return exitFailed
 	case errors.Is(err, errInvalidReported):
 		return exitUsage
+	case errors.As(err, &mistakes):
+		fmt.Fprintln(a.err, err)
+		return exitUsage
 	case asMistakes(err, &mistakes):
 		fmt.Fprintln(a.err, mistakes)
 		return exitUsage
@@ -273,6 +277,9 @@ func notPermittedError(err error) bool {
 	return errors.Is(err, shaper.ErrPermission) || errors.Is(err, os.ErrPermission) ||
 		errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)
 }
+
+// withRootRemedy adds the remedy to a permission error.
+func withRootRemedy(err error) error { return fmt.Errorf("%w: run it as root", err) }
 
 // plainFlagError replaces package time's error for an invalid duration by one that says
 // which format is valid.

@@ -1,90 +1,17 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
-	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/group"
-	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/shaper"
-	"headgate.dev/headgate/unit/rounded"
-	"headgate.dev/headgate/usage"
+	"headgate.dev/headgate/view"
 )
-
-// clientLister is implemented by engines that list the clients of groups with each.
-type clientLister interface {
-	Clients(dev string) ([]shaper.Client, error)
-}
-
-func (a *app) clients(engine group.Engine, dev string) ([]shaper.Client, error) {
-	lister, ok := a.engines[engine].(clientLister)
-	if !ok {
-		return nil, nil // the engine has no groups with each
-	}
-	return lister.Clients(dev)
-}
 
 // clientsOver is the default interval over which clients' rates are measured.
 const clientsOver = time.Second
-
-// devClients are the active clients of a device.
-type devClients struct {
-	Dev     string       `json:"dev"`
-	Clients []clientRate `json:"clients"`
-}
-
-// clientRate describes a client and its traffic between two readings.
-type clientRate struct {
-	Direction string        `json:"direction"`
-	Group     string        `json:"group"`
-	Client    string        `json:"client"` // a prefix, or "no address"
-	Class     string        `json:"class"`
-	Since     time.Time     `json:"since"`
-	Bytes     uint64        `json:"bytes"` // offered since then, layer 2
-	Rate      float64       `json:"rate_bps"`
-	Drops     uint64        `json:"drops"` // between the two readings
-	Backlog   uint64        `json:"backlog_bytes"`
-	Delay     time.Duration `json:"queue_delay_ns"`
-}
-
-// clientName formats a client's prefix.
-func clientName(c shaper.Client) string {
-	if !c.Client.IsValid() {
-		return "no address"
-	}
-	return c.Client.String()
-}
-
-// clientRates computes the clients' rates between two readings. A client that is not in the first
-// reading has no rate.
-func clientRates(was, now []shaper.Client) []clientRate {
-	type place struct{ direction, class string }
-	before := map[place]shaper.Client{}
-	for _, c := range was {
-		before[place{c.Direction, c.Class}] = c
-	}
-	out := []clientRate{}
-	for _, c := range now {
-		r := clientRate{
-			Direction: c.Direction, Group: c.Group, Client: clientName(c), Class: c.Class, Since: c.Since, Bytes: c.Bytes,
-			Backlog: c.BacklogBytes, Delay: c.QueueDelay,
-		}
-		if b, ok := before[place{c.Direction, c.Class}]; ok && b.Client == c.Client && c.Passed >= b.Passed && c.Drops >= b.Drops {
-			r.Rate, r.Drops = usage.RateOver(c.Passed-b.Passed, b.At, c.At), c.Drops-b.Drops
-		}
-		out = append(out, r)
-	}
-	slices.SortStableFunc(out, func(a, b clientRate) int {
-		return cmp.Or(cmp.Compare(b.Direction, a.Direction), cmp.Compare(a.Group, b.Group), cmp.Compare(b.Rate, a.Rate))
-	})
-	return out
-}
 
 func (a *app) showClients(states []shaper.State, over time.Duration, f format) error {
 	if over == 0 {
@@ -92,7 +19,7 @@ func (a *app) showClients(states []shaper.State, over time.Duration, f format) e
 	}
 	look := func() (out [][]shaper.Client, err error) {
 		for _, s := range states {
-			list, err := a.clients(s.Engine, s.Dev)
+			list, err := a.local().Clients(s.Engine, s.Dev)
 			if err != nil {
 				return nil, err
 			}
@@ -111,76 +38,12 @@ func (a *app) showClients(states []shaper.State, over time.Duration, f format) e
 	if err != nil {
 		return err
 	}
-	all := []devClients{}
+	all := []view.DeviceClients{}
 	for i, s := range states {
-		all = append(all, devClients{s.Dev, clientRates(was[i], now[i])})
+		all = append(all, view.DeviceClients{Dev: s.Dev, Clients: view.ClientRates(was[i], now[i])})
 	}
-	return a.print(f, all, func(w io.Writer) error { return clientsTable(w, all) })
-}
-
-func clientsTable(w io.Writer, all []devClients) error {
-	rows := [][]string{{"DEV", "", "GROUP", "CLIENT", "CLASS", "RATE", "BYTES", "DROPS", "BACKLOG", "DELAY"}}
-	for _, d := range all {
-		for _, c := range d.Clients {
-			rows = append(rows, []string{
-				d.Dev, c.Direction, c.Group, c.Client, c.Class, rounded.Rate(c.Rate), rounded.Bytes(c.Bytes), fmt.Sprint(c.Drops), rounded.Bytes(c.Backlog), rounded.Delay(c.Delay),
-			})
-		}
-	}
-	if len(rows) == 1 {
-		_, err := fmt.Fprintln(w, "no active clients: a group with each: has a client while the client's address sends")
-		return err
-	}
-	return text.Table(w, "", rows)
+	return a.print(f, all, func(w io.Writer) error { return view.WriteClients(w, all) })
 }
 
 // errClientsOnServer is the error of show clients with --server.
 var errClientsOnServer = errors.New("show clients does not support --server: run it on the host")
-
-// clientsText describes the guarantee and ceiling of each client of a group with each; "" for another group.
-func clientsText(n group.Node) string {
-	c := n.Clients
-	if c.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, rounded.Amount(uint64(c.Guarantee)), c.Ceiling, text.Count(c.Most, "client"))
-}
-
-// noteClients notes the groups whose guarantee does not cover the guarantees of all of their clients.
-func (a *app) noteClients(set config.Set) {
-	for _, i := range set.Interfaces {
-		for _, d := range []struct {
-			name   string
-			tree   *group.Tree
-			groups *group.Direction
-		}{{"out", i.OutTree, i.Out}, {"in", i.InTree, i.In}} {
-			if d.tree == nil || d.groups == nil {
-				continue
-			}
-			for _, n := range d.tree.Nodes {
-				most, all := n.GuaranteedClients()
-				if all {
-					continue
-				}
-				key := groupKey(d.name, d.groups.Groups, n.Path)
-				file, line, _ := i.Where(key)
-				a.note("%s:%d: %s: note: of %d clients, %d at once can have their guarantee of %v: the clients together are guaranteed %v, the part that sibling groups leave; if more are active they share it equally",
-					file, line, key, n.Clients.Most, most, n.Clients.Guarantee, n.Guarantee)
-			}
-		}
-	}
-}
-
-// groupKey returns the key of a group in its document, such as "out.groups[1].groups[0]".
-func groupKey(where string, groups []group.Group, path string) string {
-	for i, g := range groups {
-		at := fmt.Sprintf("%s.groups[%d]", where, i)
-		if g.Name == path {
-			return at
-		}
-		if rest, inside := strings.CutPrefix(path, g.Name+"/"); inside {
-			return groupKey(at, g.Groups, rest)
-		}
-	}
-	return where
-}

@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"os/signal"
 	"regexp"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,11 +13,10 @@ import (
 
 	"headgate.dev/headgate/collective"
 	"headgate.dev/headgate/collective/host"
+	collectiveservice "headgate.dev/headgate/collective/service"
 	"headgate.dev/headgate/collective/sockops"
 	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/internal/text"
-	"headgate.dev/headgate/metrics"
-	"headgate.dev/headgate/unit/rounded"
+	"headgate.dev/headgate/view"
 )
 
 func collectiveCommand(a *app) *cobra.Command {
@@ -108,123 +104,31 @@ caps. If it is killed, each cap ends within a second of the connection's next pa
 		for _, c := range set.Collectives {
 			policies = append(policies, c.Policy)
 		}
-		return a.collectiveRun(collectiveRun{policies, *instance, *most, *interval, *listen, *dry, *output})
+		return a.collectiveRun(collectiveservice.Options{
+			Policies: policies, Instance: *instance, MaxConnections: *most, Interval: *interval, Metrics: *listen, DryRun: *dry, Note: a.note,
+			Show: func(states []host.State) error {
+				if *output == "json" {
+					return json.NewEncoder(a.out).Encode(states)
+				}
+				return view.WriteSetConnections(a.out, time.Now(), states)
+			},
+		})
 	}
 	return c
 }
 
-// collectiveRun has the options of "headgate collective run".
-type collectiveRun struct {
-	policies []collective.Policy
-	instance string
-	most     int
-	interval time.Duration
-	metrics  string
-	dry      bool
-	output   tableOrJSON
-}
-
-func (a *app) collectiveRun(r collectiveRun) (err error) {
+// collectiveRun runs connection sets until it is interrupted.
+func (a *app) collectiveRun(o collectiveservice.Options) error {
 	ctx, stop := interrupted()
 	defer stop()
 	// If the reader of standard output exits, the write fails and the program ends in order.
 	signal.Ignore(unix.SIGPIPE)
-	var listener net.Listener
-	if r.metrics != "" {
-		// Listen before anything is loaded into the kernel, because the address may be in use.
-		if listener, err = metrics.Listen(r.metrics); err != nil {
-			return err
-		}
-		defer listener.Close()
-	}
-	table, err := sockops.Open(r.instance, r.most)
+	err := collectiveservice.Run(ctx, o)
 	switch {
 	case errors.Is(err, sockops.ErrInUse):
-		return fmt.Errorf("another instance %s is running: stop it first, or set --instance to another name; \"headgate collective show --instance %[1]s\" prints its sets", r.instance)
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cannot load eBPF programs: %w", withRootRemedy(err))
-	case err != nil:
-		return err
+		return fmt.Errorf("another instance %s is running: stop it first, or set --instance to another name; \"headgate collective show --instance %[1]s\" prints its sets", o.Instance)
+	case errors.Is(err, collectiveservice.ErrPermission):
+		return withRootRemedy(err)
 	}
-	defer table.Close()
-	before, err := table.RefusedWhenFull()
-	if err != nil {
-		return err
-	}
-	refused := refusedConnections{before: before}
-	h, err := host.New(table, r.policies, r.dry)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	server, err := h.Serve(r.instance)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	if listener != nil {
-		defer metrics.Serve(listener, metrics.NewCollective(server.States))()
-	}
-	room := table.Size()
-	if room != r.most {
-		a.note("the table left by a killed program has a capacity of %s: stop this program and start it again for --connections %d", text.Count(room, "connection"), r.most)
-	}
-	what := "all caps are removed at exit"
-	if r.dry {
-		what = "--dry-run: the caps shown are not set"
-	}
-	a.note("watching %s; %s", text.Count(len(r.policies), "set"), what)
-	for _, s := range h.State() {
-		if s.Waiting {
-			a.note("set %s is waiting: its cgroup or unit does not exist yet", s.Set)
-		}
-	}
-	return h.Run(ctx, r.interval, func(states []host.State) error {
-		if all, err := table.RefusedWhenFull(); err == nil {
-			if n, news := refused.count(all); news {
-				a.note("not watched: %s above the limit of %d (--connections)", text.Count(int(n), "connection"), room)
-			}
-		}
-		if r.output == "json" {
-			return json.NewEncoder(a.out).Encode(states)
-		}
-		return a.collectiveLines(states)
-	})
-}
-
-// shareBasis is the basis of a connection's share of its set: its weight, or its learned rate.
-func shareBasis(c host.ConnectionState) string {
-	if c.Weight > 0 {
-		return fmt.Sprintf("weight %g", c.Weight)
-	}
-	return "learned " + rateOrDash(c.Needs)
-}
-
-// refusedConnections tracks the connections that were refused because the table was full. The kernel table counts
-// them since its creation. before is the count when this program started. reported is the last reported number of
-// refusals since then.
-type refusedConnections struct{ before, reported uint64 }
-
-// count returns the refusals since the program's start, and whether to report them. New refusals may
-// come every second, so the number is reported again only when it has doubled.
-func (r *refusedConnections) count(all uint64) (n uint64, news bool) {
-	n = all - r.before
-	if n == 0 || n < 2*r.reported {
-		return n, false
-	}
-	r.reported = n
-	return n, true
-}
-
-// collectiveLines prints a line for each connection.
-func (a *app) collectiveLines(states []host.State) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	now := time.Now().Format(time.TimeOnly)
-	for _, s := range states {
-		for _, c := range s.Connections {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\trate %v\t%v\tpace %s\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
-				shareBasis(c), rounded.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window))
-		}
-	}
-	return w.Flush()
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/internal/ask"
 )
 
 func collectiveJoinCommand(a *app) *cobra.Command {
@@ -37,7 +38,7 @@ It needs Linux 6.13.`,
 		case c.Flags().Changed("weight") && !(*weight > 0 && *weight <= 1e6):
 			return usageError{fmt.Errorf("--weight %v is out of range: set a number above 0 and up to 1e6, such as 8", *weight), c.CommandPath()}
 		}
-		socket, err := descriptorOf(*pid, *fd)
+		socket, err := ask.Descriptor(*pid, *fd)
 		if errors.Is(err, os.ErrPermission) {
 			return withRootRemedy(err)
 		}
@@ -52,18 +53,4 @@ It needs Linux 6.13.`,
 		return nil
 	}
 	return c
-}
-
-// descriptorOf duplicates a file descriptor of another process.
-func descriptorOf(pid, fd int) (int, error) {
-	p, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return -1, fmt.Errorf("cannot find process %d: %w", pid, err)
-	}
-	defer unix.Close(p)
-	got, err := unix.PidfdGetfd(p, fd, 0)
-	if err != nil {
-		return -1, fmt.Errorf("cannot get descriptor %d of process %d: %w", fd, pid, err)
-	}
-	return got, nil
 }

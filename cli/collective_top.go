@@ -9,9 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/collective/host"
-	"headgate.dev/headgate/internal/sleep"
+	"headgate.dev/headgate/view"
 )
 
 func collectiveTopCommand(a *app) *cobra.Command {
@@ -53,7 +52,7 @@ colours.`,
 		if _, err := source(); err != nil {
 			return err
 		}
-		width, live := a.terminalWidth()
+		width, live := view.Width(a.out)
 		if !live {
 			width = math.MaxInt
 		}
@@ -66,42 +65,27 @@ colours.`,
 			return a.topScreen(view.NewSetScreen(source, *interval, view.NewTheme(a.out)))
 		}
 		return a.collectiveTop(source, *interval, *once, func(_ []host.State, sets []view.Set) error {
-			for _, line := range view.SetLines(sets, view.NewTheme(a.out), width) {
-				if _, err := fmt.Fprintln(a.out, line); err != nil {
-					return err
-				}
-			}
-			return nil
+			return view.WriteSetLines(a.out, sets, width)
 		})
 	}
 	return c
 }
 
-// collectiveTop prints a reading each interval, the first one after the second reading, because
-// rates need two.
+// collectiveTop prints a reading each interval, until the instance stops.
 func (a *app) collectiveTop(source func() ([]host.State, error), interval time.Duration, once bool, print func([]host.State, []view.Set) error) error {
 	ctx, stop := interrupted()
 	defer stop()
 	var tracker view.SetTracker
-	first := true
-	for next := time.Now(); ; next = next.Add(max(interval, time.Since(next))) {
-		if !sleep.Until(ctx, next) {
-			return nil
+	began := false
+	err := view.Poll(ctx, interval, once, source, func(states []host.State, first bool) error {
+		began = true
+		if sets := tracker.Update(states); !first {
+			return print(states, sets)
 		}
-		states, err := source()
-		if errors.Is(err, host.ErrNotRunning) && !first {
-			return nil // the instance has stopped
-		}
-		if err != nil {
-			return err
-		}
-		sets := tracker.Update(states)
-		if first {
-			first = false
-			continue
-		}
-		if err := print(states, sets); err != nil || once {
-			return err
-		}
+		return nil
+	})
+	if began && errors.Is(err, host.ErrNotRunning) {
+		return nil
 	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/shaper/engines"
 )
 
 // fileFlag adds the flag -f to a command.
@@ -22,7 +23,7 @@ func fileFlag(c *cobra.Command) *[]string {
 func read(files []string, stdin io.Reader) (config.Set, error) {
 	set, err := config.Load(files, stdin)
 	if err == nil {
-		err = checkEnforceable(set)
+		err = engines.CheckSet(set)
 	}
 	return set, err
 }

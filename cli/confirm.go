@@ -40,7 +40,7 @@ once.`,
 		case *back:
 			return a.rollBackNow(change, *output)
 		case stage == pending.RollingBack || stage == pending.Unfinished:
-			return errors.New(describePending(store, change, stage))
+			return errors.New(store.Describe(change, stage))
 		}
 		ok, err := store.Confirm()
 		if err != nil {
@@ -72,12 +72,12 @@ func newDecided(c pending.Change, rolledBack bool) confirmOutput {
 }
 
 func (a *app) rollBackNow(change pending.Change, f format) error {
-	store, unlock, err := a.lock()
+	store, unlock, err := a.local().Lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := store.RollBack(change, a.restore); err != nil {
+	if err := store.RollBack(change, a.local().Restore); err != nil {
 		return err
 	}
 	return a.print(f, newDecided(change, true), func(w io.Writer) error {

@@ -1,23 +1,19 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/agent"
 	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/controller"
-	"headgate.dev/headgate/metrics"
+	controllerservice "headgate.dev/headgate/controller/service"
 	"headgate.dev/headgate/store"
-	"headgate.dev/headgate/store/backend"
 	"headgate.dev/headgate/store/etcd"
 )
 
@@ -25,14 +21,10 @@ const controllerDir = "/var/lib/headgate/controller"
 
 // controllerOptions has the options of "headgate controller".
 type controllerOptions struct {
-	dir, name   string
-	listen      string
-	files       *[]string
-	hosts       []string
-	metrics     string
-	level       slog.Level
-	controllers config.Controllers
-	etcd        externalEtcd
+	controllerservice.Options
+	files *[]string
+	level slog.Level
+	etcd  externalEtcd
 }
 
 func controllerCommand(a *app) *cobra.Command {
@@ -63,9 +55,9 @@ Several controllers then need -f as well, but no prepared data directories.`,
 		Args: cobra.NoArgs,
 	}
 	r.flags(c)
-	c.Flags().StringVar(&r.listen, "listen", "127.0.0.1", "the `ADDRESS` to listen on, for API clients and agents")
-	c.Flags().StringSliceVar(&r.hosts, "certificate-for", nil, "additional `NAMES` and addresses of the controller, for its certificate")
-	c.Flags().StringVar(&r.metrics, "metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9421, under /metrics")
+	c.Flags().StringVar(&r.Listen, "listen", "127.0.0.1", "the `ADDRESS` to listen on, for API clients and agents")
+	c.Flags().StringSliceVar(&r.Hosts, "certificate-for", nil, "additional `NAMES` and addresses of the controller, for its certificate")
+	c.Flags().StringVar(&r.Metrics, "metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9421, under /metrics")
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "minimum level of log messages")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
@@ -74,10 +66,10 @@ Several controllers then need -f as well, but no prepared data directories.`,
 		if err := r.read(a, c); err != nil {
 			return err
 		}
-		if err := r.checkNames(); err != nil {
+		if err := r.CheckNames(); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
-		spareMemory()
+		controllerservice.SpareMemory()
 		return a.controller(r)
 	}
 	c.AddCommand(controllerPrepareCommand(a), controllerBackupCommand(a), controllerRestoreCommand(a), controllerReplaceCommand(a), controllerStoreCommand())
@@ -86,10 +78,15 @@ Several controllers then need -f as well, but no prepared data directories.`,
 
 // flags adds the flags that select a controller and its data directory.
 func (r *controllerOptions) flags(c *cobra.Command) {
-	c.Flags().StringVar(&r.dir, "data", controllerDir, "the data `DIR`")
-	c.Flags().StringVar(&r.name, "name", "c1", "the name of this controller in the file of -f")
+	c.Flags().StringVar(&r.Dir, "data", controllerDir, "the data `DIR`")
+	c.Flags().StringVar(&r.Name, "name", "c1", "the name of this controller in the file of -f")
 	r.files = fileFlag(c)
 	r.etcd.flags(c)
+}
+
+// configError returns err as an error in the document of kind: Controllers.
+func (r *controllerOptions) configError(err error) error {
+	return config.Errors{{File: r.Controllers.File, Line: r.Controllers.Line, Message: err.Error()}}
 }
 
 // read validates the flags and reads the list of controllers.
@@ -97,12 +94,15 @@ func (r *controllerOptions) read(a *app, c *cobra.Command) error {
 	if err := r.etcd.check(); err != nil {
 		return usageError{err, c.CommandPath()}
 	}
-	r.controllers = config.Controllers{
-		Members: []config.Member{{Name: r.name, Address: r.listen}},
+	if r.etcd.configured() {
+		r.External = &store.Endpoint{} // readEndpoint reads the files of the flags
+	}
+	r.Controllers = config.Controllers{
+		Members: []config.Member{{Name: r.Name, Address: r.Listen}},
 		API:     config.APIPort, Agents: config.AgentsPort, Store: config.StorePort, Peers: config.PeersPort,
 	}
 	if len(*r.files) == 0 {
-		if err := r.checkAddresses(); err != nil {
+		if err := r.CheckAddresses(); err != nil {
 			return usageError{fmt.Errorf("--listen: %w", err), c.CommandPath()}
 		}
 		return nil
@@ -114,101 +114,51 @@ func (r *controllerOptions) read(a *app, c *cobra.Command) error {
 	if len(set.Controllers) != 1 {
 		return config.Errors{{File: (*r.files)[0], Message: "must have exactly one document of kind: Controllers"}}
 	}
-	r.controllers = set.Controllers[0]
-	if err := r.checkAddresses(); err != nil {
+	r.Controllers = set.Controllers[0]
+	if err := r.CheckAddresses(); err != nil {
 		return r.configError(err)
 	}
-	for _, m := range r.controllers.Members {
-		if m.Name == r.name {
-			r.listen = m.Address
+	for _, m := range r.Controllers.Members {
+		if m.Name == r.Name {
+			r.Listen = m.Address
 			return nil
 		}
 	}
-	return usageError{fmt.Errorf("--name %s is not a controller in %s", r.name, r.controllers.File), c.CommandPath()}
+	return usageError{fmt.Errorf("--name %s is not a controller in %s", r.Name, r.Controllers.File), c.CommandPath()}
 }
 
-func (a *app) controller(r controllerOptions) (err error) {
+// readEndpoint sets the endpoint of an external etcd.
+func (r *controllerOptions) readEndpoint() (err error) {
+	if r.etcd.configured() {
+		*r.External, err = r.etcd.endpoint()
+	}
+	return err
+}
+
+func (a *app) controller(r controllerOptions) error {
 	ctx, stop := interrupted()
 	defer stop()
 	slog.SetDefault(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: r.level, ReplaceAttr: dropTimeInJournal})))
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return err
-	}
-	var listener net.Listener
-	if r.metrics != "" {
-		if listener, err = metrics.Listen(r.metrics); err != nil {
-			return err
-		}
-		defer listener.Close()
-	}
-	s, closeStore, err := r.openStore(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeStore()
-	c, err := controller.New(ctx, s, controller.Config{
-		Name: r.name, Hosts: r.certificateNames(), AgentAddresses: r.agentAddresses(), Peers: r.peerAddresses(), Version: version,
-		API:       net.JoinHostPort(r.listen, portText(r.controllers.API)),
-		Agents:    net.JoinHostPort(r.listen, portText(r.controllers.Agents)),
-		FreeSpace: r.freeSpace(), Metrics: listener, BucketSize: tuneBurst,
-	})
-	if err != nil {
-		return err
-	}
-	if err := a.firstToken(ctx, s, r, c.CertificatePin()); err != nil {
-		return err
-	}
-	api, agents := c.Addresses()
-	a.note("serving https://%s, agents at %s; certificate pin %s", api, agents, c.CertificatePin())
-	notify, _ := agent.Notifier()
-	notify(fmt.Sprintf("READY=1\nSTATUS=serving https://%s, agents at %s", api, agents))
-	defer notify("STOPPING=1")
-	if !r.etcd.configured() {
-		return c.Run(ctx)
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	go r.etcd.watchPosition(ctx, s, r.dir, end)
-	if err := c.Run(ctx); err != nil {
-		return err
-	}
-	if err := context.Cause(ctx); errors.Is(err, backend.ErrBackwards) {
-		return err
-	}
-	return nil
-}
-
-// member returns this controller's member of the store.
-func (r controllerOptions) member() etcd.Member {
-	return backend.Member(r.dir, r.name, r.controllers)
-}
-
-// openStore opens the store, and runs it unless it is an external etcd.
-func (r controllerOptions) openStore(ctx context.Context) (*store.Store, func(), error) {
-	if r.etcd.configured() {
-		s, err := r.etcd.open(ctx, r.dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, func() { s.Close() }, nil
-	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	s, closeStore, err := backend.Run(ctx, r.member(), []string{self, "controller", "store"})
+	if err := r.readEndpoint(); err != nil {
+		return err
+	}
+	r.StoreCommand, r.Version, r.BucketSize = []string{self, "controller", "store"}, version, tuneBurst
+	r.OnToken = func(t controllerservice.NewToken) {
+		a.note("operator token created in %s: headgate login %s --pin %s --token-file %[1]s", t.File, t.URL, t.Pin)
+		a.note("the token expires at %s: create another one before, with \"headgate token create NAME --role operator\"", t.Expires.Local().Format(time.DateTime))
+	}
+	r.OnReady = func(api, agents, pin string) {
+		a.note("serving https://%s, agents at %s; certificate pin %s", api, agents, pin)
+	}
+	err = controllerservice.Run(ctx, r.Options)
 	if errors.Is(err, etcd.ErrNoAuthority) {
-		err = r.withPrepareRemedy(fmt.Errorf("%s: %w", r.dir, err))
+		return r.withPrepareRemedy(fmt.Errorf("%s: %w", r.Dir, err))
 	}
-	return s, closeStore, err
-}
-
-// freeSpace returns a function that reports the free space on the disk of the store; nil for an external etcd.
-func (r controllerOptions) freeSpace() func() (uint64, error) {
-	if r.etcd.configured() {
-		return nil
-	}
-	return func() (uint64, error) { return backend.FreeSpace(r.dir) }
+	return r.etcd.withRestoreRemedy(err)
 }
 
 // controllerStoreCommand is the command of the child process that runs the controller's own etcd.
@@ -216,7 +166,7 @@ func controllerStoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "store FILE", Short: "Run the controller's store", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			spareMemory()
+			controllerservice.SpareMemory()
 			return etcd.RunChild(args[0])
 		},
 	}
@@ -246,14 +196,14 @@ controller there with --data.`,
 		if len(set.Controllers) != 1 {
 			return config.Errors{{File: (*files)[0], Message: "must have exactly one document of kind: Controllers"}}
 		}
-		r.controllers = set.Controllers[0]
-		if err := r.checkAddresses(); err != nil {
+		r.Controllers = set.Controllers[0]
+		if err := r.CheckAddresses(); err != nil {
 			return r.configError(err)
 		}
 		var first etcd.Member
-		for i, m := range r.controllers.Members {
-			r.name, r.dir = m.Name, filepath.Join(*to, m.Name)
-			member := r.member()
+		for i, m := range r.Controllers.Members {
+			r.Name, r.Dir = m.Name, filepath.Join(*to, m.Name)
+			member := r.Member()
 			if i == 0 {
 				first = member
 			} else if err := first.Copy(member.Dir); err != nil {
@@ -262,7 +212,7 @@ controller there with --data.`,
 			if err := member.Prepare(); err != nil {
 				return err
 			}
-			a.note("%s: copy it to %s and start \"headgate controller -f %s --name %s --data DIR\" there", r.dir, m.Address, strings.Join(*files, " -f "), m.Name)
+			a.note("%s: copy it to %s and start \"headgate controller -f %s --name %s --data DIR\" there", r.Dir, m.Address, strings.Join(*files, " -f "), m.Name)
 		}
 		return nil
 	}

@@ -8,12 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	controllerservice "headgate.dev/headgate/controller/service"
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/store/backend"
 	"headgate.dev/headgate/store/etcd"
 )
 
 func controllerBackupCommand(a *app) *cobra.Command {
-	r := controllerOptions{listen: "127.0.0.1"}
+	r := controllerOptions{Options: controllerservice.Options{Listen: "127.0.0.1"}}
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Back up the store of a running controller to a file",
@@ -32,7 +34,7 @@ certificate authority: keep the file secret, because it allows to impersonate th
 		if r.etcd.configured() {
 			return usageError{fmt.Errorf("backup is not supported with --etcd, because that etcd may have data of other programs: back it up with \"etcdctl --endpoints %s snapshot save %s\"", strings.Join(r.etcd.urls, ","), args[0]), c.CommandPath()}
 		}
-		s, err := backend.Connect(c.Context(), r.dir)
+		s, err := backend.Connect(c.Context(), r.Dir)
 		if err != nil {
 			return err
 		}
@@ -41,14 +43,14 @@ certificate authority: keep the file secret, because it allows to impersonate th
 		if err != nil {
 			return err
 		}
-		a.note("%s: %s", args[0], sizeText(float64(size)))
+		a.note("%s: %s", args[0], probe.FormatBytes(float64(size)))
 		return nil
 	}
 	return c
 }
 
 func controllerRestoreCommand(a *app) *cobra.Command {
-	r := controllerOptions{listen: "127.0.0.1"}
+	r := controllerOptions{Options: controllerservice.Options{Listen: "127.0.0.1"}}
 	c := &cobra.Command{
 		Use:   "restore FILE | --etcd URL",
 		Short: "Create a controller's data directory from a backup",
@@ -77,14 +79,14 @@ restored state.`,
 		case r.etcd.configured() && len(args) > 0:
 			return usageError{fmt.Errorf("restore of a file is not supported with --etcd: stop all controllers, run \"etcdutl snapshot restore %s --bump-revision 1000000000 --mark-compacted\" for each member, start the members, and then run \"headgate controller restore %s\"", args[0], r.etcd.commandLine()), c.CommandPath()}
 		case r.etcd.configured():
-			return a.restoreExternalEtcd(c.Context(), &r.etcd)
+			return a.restoreExternalEtcd(c.Context(), &r)
 		case len(args) == 0:
 			return usageError{errors.New("backup file is missing: give its name as the argument"), c.CommandPath()}
 		}
 		if _, err := os.Stat(args[0]); err != nil {
 			return err
 		}
-		err := r.member().Restore(args[0])
+		err := r.Member().Restore(args[0])
 		if errors.Is(err, etcd.ErrDataExists) {
 			return fmt.Errorf("%w: stop the controller and move the directory away, or set another --data", err)
 		}
@@ -94,7 +96,7 @@ restored state.`,
 		if err != nil {
 			return err
 		}
-		a.note("restored %s from %s: start the controller", r.dir, args[0])
+		a.note("restored %s from %s: start the controller", r.Dir, args[0])
 		return nil
 	}
 	return c
@@ -129,10 +131,10 @@ new controller with it.`,
 		if *to == "" || len(*r.files) == 0 {
 			return usageError{errors.New("-f or --to is missing: set -f to the file of the controllers and --to to a directory"), c.CommandPath()}
 		}
-		m := r.member()
+		m := r.Member()
 		address, known := m.Peers[args[0]]
-		if !known || args[0] == r.name {
-			return usageError{fmt.Errorf("%s is not another controller in %s", args[0], r.controllers.File), c.CommandPath()}
+		if !known || args[0] == r.Name {
+			return usageError{fmt.Errorf("%s is not another controller in %s", args[0], r.Controllers.File), c.CommandPath()}
 		}
 		if err := backend.ReplaceMember(c.Context(), m, args[0], *to); err != nil {
 			return err

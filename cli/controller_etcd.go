@@ -113,21 +113,6 @@ func (o *externalEtcd) commandLine() string {
 	return line
 }
 
-// open connects to the external etcd of a controller.
-func (o *externalEtcd) open(ctx context.Context, dir string) (*store.Store, error) {
-	at, err := o.endpoint()
-	if err != nil {
-		return nil, err
-	}
-	s, err := backend.External{Endpoint: at, Dir: dir}.Open(ctx)
-	return s, o.withRestoreRemedy(err)
-}
-
-// watchPosition checks the etcd's position until ctx ends, and calls end with an error when it went backwards.
-func (o *externalEtcd) watchPosition(ctx context.Context, s *store.Store, dir string, end func(error)) {
-	end(o.withRestoreRemedy(backend.External{Dir: dir}.WatchPosition(ctx, s)))
-}
-
 // withRestoreRemedy adds the remedy to the error of an external etcd whose position went backwards.
 func (o *externalEtcd) withRestoreRemedy(err error) error {
 	if errors.Is(err, backend.ErrBackwards) {
@@ -137,14 +122,13 @@ func (o *externalEtcd) withRestoreRemedy(err error) error {
 }
 
 // restoreExternalEtcd starts a new epoch in an external etcd that was restored, so that hosts accept its state.
-func (a *app) restoreExternalEtcd(ctx context.Context, o *externalEtcd) error {
-	at, err := o.endpoint()
-	if err != nil {
+func (a *app) restoreExternalEtcd(ctx context.Context, r *controllerOptions) error {
+	if err := r.readEndpoint(); err != nil {
 		return err
 	}
-	epoch, err := backend.External{Endpoint: at}.Restored(ctx)
+	epoch, err := backend.External{Endpoint: *r.External}.Restored(ctx)
 	if errors.Is(err, backend.ErrNoService) {
-		return fmt.Errorf("etcd at %s has %w: restore it with its own tools first, and set the --etcd-prefix of the controllers", strings.Join(o.urls, ","), err)
+		return fmt.Errorf("etcd at %s has %w: restore it with its own tools first, and set the --etcd-prefix of the controllers", strings.Join(r.etcd.urls, ","), err)
 	}
 	if err != nil {
 		return err

@@ -12,7 +12,9 @@ import (
 
 	"headgate.dev/headgate/demo"
 	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/logtext"
 	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/view"
 )
 
 func demoCommand(a *app) *cobra.Command {
@@ -55,7 +57,7 @@ tenants cannot divide their guarantees.`,
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		name := group.Engine(*engine)
 		if _, ok := a.engines[name]; !ok {
-			return usageError{fmt.Errorf("--engine %s is unknown: set %s", *engine, joinEngines(a.engineNames())), c.CommandPath()}
+			return usageError{fmt.Errorf("--engine %s is unknown: set %s", *engine, joinEngines(a.local().EngineNames())), c.CommandPath()}
 		}
 		if os.Geteuid() != 0 {
 			return fmt.Errorf("cannot create network namespaces and load eBPF programs: %w: run demo as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
@@ -99,13 +101,13 @@ func joinEngines(names []group.Engine) (s string) {
 // the result, and the progress goes to standard error.
 func (a *app) demoOptions(f format) demo.Options {
 	o := demo.Options{
-		Out: a.out, In: a.in, Observe: a.observe, Clear: a.clear,
+		Out: a.out, In: a.in, Observe: a.local().Observe, Clear: a.local().Clear,
 		Env: func(dir string) []string { return append([]string{stateDirEnv + "=" + dir}, a.env...) },
-		Log: func(w io.Writer) slog.Handler { return newLogLines(w) },
+		Log: func(w io.Writer) slog.Handler { return logtext.NewHandler(w) },
 	}
 	if f != "table" {
 		o.Out = a.err
-	} else if width, live := a.terminalWidth(); live {
+	} else if width, live := view.Width(a.out); live {
 		o.Width = width
 	}
 	return o

@@ -4,17 +4,9 @@ import (
 	"fmt"
 
 	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/hostsurvey/placement"
 	"headgate.dev/headgate/internal/ifname"
-	"headgate.dev/headgate/shaper"
 )
-
-// target is an existing device and its desired state.
-type target struct {
-	source config.Interface
-	plan   shaper.Plan
-}
 
 // dev returns the kernel's name of a device that the user named by any of its names. A name of
 // no device is returned unchanged.
@@ -41,40 +33,11 @@ func (a *app) named(set config.Set) (config.Set, error) {
 	return set.WithAltNames(alternatives)
 }
 
-// targets returns the devices that a configuration configures. A named device must exist,
-// unless leaveOutMissing is true; a pattern matches the devices that exist.
-func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
-	devices, err := a.devices()
-	if err != nil {
-		return nil, err
+// notes prints notes about a configuration.
+func (a *app) notes(list []config.Note) {
+	for _, n := range list {
+		a.note("%v", n)
 	}
-	var out []target
-	for _, i := range set.Interfaces {
-		found := false
-		if i.WrittenDev() != i.Dev {
-			a.note("%s: %s is the device %s", i.Name(), i.WrittenDev(), i.Dev)
-		}
-		for _, dev := range devices {
-			if owner, ok := set.For(dev); ok && owner.Dev == i.Dev {
-				found = true
-				out = append(out, target{i, planFor(dev, i)})
-			}
-		}
-		switch {
-		case found:
-		case group.IsPattern(i.Dev):
-			a.note("%s: no device matches %q now", i.Name(), i.Dev)
-		case leaveOutMissing:
-			a.note("%s: skipping %s: %v", i.Name(), i.Dev, shaper.ErrNoDevice)
-		default:
-			return nil, fmt.Errorf("%s: %s: %w: create it first, or set --ignore-missing", i.Name(), i.Dev, shaper.ErrNoDevice)
-		}
-	}
-	return out, nil
-}
-
-func planFor(dev string, i config.Interface) shaper.Plan {
-	return shaper.Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
 }
 
 // warn prints warnings about a configuration.

@@ -1,16 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	api "headgate.dev/headgate/api/client"
-	"headgate.dev/headgate/internal/text"
+	apihost "headgate.dev/headgate/api/host"
 )
 
 func historyCommand(a *app) *cobra.Command {
@@ -22,54 +20,41 @@ restores the interface as it was after that change. The service keeps former con
 week, and the list of changes for 90 days.`,
 		Example: "  headgate history --host web1 --dev eth0", Args: cobra.NoArgs,
 	}
-	server, host, dev := interfaceFlags(c)
 	limit := limitFlag(c)
-	output := outputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := a.resolveInterface(c.Context(), *server, *host, dev)
-		if err != nil {
-			return err
+	host, dev := interfaceFlags(c)
+	server := query(a, c, func(q request) ([]api.AuditEntry, error) {
+		if err := a.resolveInterface(q, *host, dev); err != nil {
+			return nil, err
 		}
 		all, err := listUpTo(c, *limit, func(before *string, limit *int) (api.AuditList, error) {
-			return api.Decode[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Before: before, Limit: limit}))
+			return api.Decode[api.AuditList](q.client.ListHistory(q.ctx, *host, *dev, &api.ListHistoryParams{Before: before, Limit: limit}))
 		})
 		if err == nil && len(all) == 0 {
-			_, err = api.Decode[api.Interface](client.GetInterface(c.Context(), *host, *dev, nil)) // fails if the interface does not exist
+			_, err = api.Decode[api.Interface](q.client.GetInterface(q.ctx, *host, *dev, nil)) // fails if the interface does not exist
 		}
-		if err != nil {
-			return err
-		}
-		return a.print(*output, all, func(w io.Writer) error { return auditTable(w, all) })
-	}
+		return all, err
+	}, changes.table)
+	completeFlag(c, "host", hosts.complete(server))
 	return c
 }
 
 // interfaceFlags adds the flags that select an interface of a host of a service.
-func interfaceFlags(c *cobra.Command) (server, host, dev *string) {
-	server = serverFlag(c)
+func interfaceFlags(c *cobra.Command) (host, dev *string) {
 	host = c.Flags().String("host", "", "the `HOST`, by its name at the service")
 	dev = c.Flags().String("dev", "", "the device, or the device pattern in the service's configuration")
-	completeFlag(c, "host", completeHosts(server))
 	requireFlags(c, "host", "dev")
-	return server, host, dev
+	return host, dev
 }
 
-// resolveInterface returns a client of the service, and sets dev to the name or pattern under which the
-// service has the device. A dev that the service's history knows stays as it is.
-func (a *app) resolveInterface(ctx context.Context, server, host string, dev *string) (*api.Client, error) {
-	client, err := service(server)
-	if err != nil {
-		return nil, err
-	}
+// resolveInterface sets dev to the name or pattern under which the service has the device. A dev that the
+// service's history knows stays as it is.
+func (a *app) resolveInterface(q request, host string, dev *string) (err error) {
 	one := 1
-	if had, err := api.Decode[api.AuditList](client.ListHistory(ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
-		return client, nil
+	if had, err := api.Decode[api.AuditList](q.client.ListHistory(q.ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
+		return nil
 	}
-	devs, err := a.resolveInterfaces(ctx, &remoteHost{server, host}, client, *dev)
-	if err == nil {
-		*dev = devs[0]
-	}
-	return client, err
+	*dev, err = a.resolveRemote(q.ctx, apihost.Host{Name: host, Client: q.client}, *dev)
+	return err
 }
 
 func limitFlag(c *cobra.Command) *int {
@@ -78,40 +63,27 @@ func limitFlag(c *cobra.Command) *int {
 
 const mostEntries = 1000
 
-// listUpTo reads up to most changes, over several pages: a page may have fewer entries than requested
-// although more exist.
+// listUpTo reads up to most changes.
 func listUpTo(c *cobra.Command, most int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
 	if most < 1 || most > mostEntries {
 		return nil, usageError{fmt.Errorf("--limit %d is out of range: set 1 to %d", most, mostEntries), c.CommandPath()}
 	}
-	all := []api.AuditEntry{}
-	for before := (*string)(nil); ; {
-		left := most - len(all)
-		page, err := one(before, &left)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Items...)
-		if before = page.Next; before == nil || len(all) >= most {
-			return all, nil
-		}
-	}
+	return api.ListUpTo(most, func(before *string, limit *int) ([]api.AuditEntry, *string, error) {
+		page, err := one(before, limit)
+		return page.Items, page.Next, err
+	})
 }
 
-func auditTable(w io.Writer, all []api.AuditEntry) error {
-	rows := [][]string{{"REVISION", "AT", "BY", "ROLE", "CHANGE"}}
-	for _, e := range all {
-		rows = append(rows, auditRow(e))
-	}
-	return text.Table(w, "", rows)
-}
-
-func auditRow(e api.AuditEntry) []string {
-	role := ""
-	if e.Role != nil {
-		role = string(*e.Role)
-	}
-	return []string{fmt.Sprint(orNone(e.Revision)), e.At.Local().Format(time.DateTime), e.Principal, role, e.Request}
+// changes are entries of the audit log.
+var changes = resource[api.AuditEntry]{
+	columns: []string{"REVISION", "AT", "BY", "ROLE", "CHANGE"},
+	row: func(e api.AuditEntry) []string {
+		role := ""
+		if e.Role != nil {
+			role = string(*e.Role)
+		}
+		return []string{fmt.Sprint(orNone(e.Revision)), e.At.Local().Format(time.DateTime), e.Principal, role, e.Request}
+	},
 }
 
 func rollbackCommand(a *app) *cobra.Command {
@@ -126,23 +98,28 @@ and can itself be rolled back.`,
   headgate rollback --host web1 --dev eth0 --to 4711`,
 		Args: cobra.NoArgs,
 	}
-	server, host, dev := interfaceFlags(c)
+	host, dev := interfaceFlags(c)
 	to := c.Flags().Int64("to", 0, "the `REVISION`")
-	dry, output := dryRunFlag(c), outputFlag(c)
+	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
+	completeFlag(c, "host", hosts.complete(server))
 	requireFlags(c, "host", "dev", "to")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *to < 1 {
 			return usageError{errors.New("--to is not a revision: write a number of \"headgate history\", from 1 on"), c.CommandPath()}
 		}
-		client, err := a.resolveInterface(c.Context(), *server, *host, dev)
+		client, err := service(*server)
 		if err != nil {
 			return err
 		}
-		is, err := api.Decode[api.Interface](client.RollBack(c.Context(), *host, *dev, &api.RollBackParams{DryRun: dry}, api.RollBackJSONRequestBody{Revision: *to}))
+		q := request{ctx: c.Context(), client: client, dry: dry}
+		if err := a.resolveInterface(q, *host, dev); err != nil {
+			return err
+		}
+		is, err := api.Decode[api.Interface](client.RollBack(q.ctx, *host, *dev, &api.RollBackParams{DryRun: dry}, api.RollBackJSONRequestBody{Revision: *to}))
 		if err != nil {
 			return err
 		}
-		return a.print(*output, is, printOutcome(*dev, "of "+*host, fmt.Sprintf("rolled back to revision %d", *to), nil, *dry))
+		return a.print(*output, is, outcome(q, *dev+" of "+*host, fmt.Sprintf("rolled back to revision %d", *to)))
 	}
 	return c
 }
@@ -153,22 +130,14 @@ func auditCommand(a *app) *cobra.Command {
 		Short: "Print the audit log of a service, newest first",
 		Long:  `Audit prints the changes that were made through the API, the newest first. A tenant sees only its own changes.`,
 		Example: `  headgate audit --limit 20
-  headgate audit -o json | jq '.[] | select(.by == "ci")'`,
+  headgate audit -o json | jq '.[] | select(.principal == "ci")'`,
 		Args: cobra.NoArgs,
 	}
-	server, limit, output := serverFlag(c), limitFlag(c), outputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		all, err := listUpTo(c, *limit, func(before *string, limit *int) (api.AuditList, error) {
-			return api.Decode[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Before: before, Limit: limit}))
+	limit := limitFlag(c)
+	query(a, c, func(q request) ([]api.AuditEntry, error) {
+		return listUpTo(c, *limit, func(before *string, limit *int) (api.AuditList, error) {
+			return api.Decode[api.AuditList](q.client.ListAudit(q.ctx, &api.ListAuditParams{Before: before, Limit: limit}))
 		})
-		if err != nil {
-			return err
-		}
-		return a.print(*output, all, func(w io.Writer) error { return auditTable(w, all) })
-	}
+	}, changes.table)
 	return c
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,32 @@ import (
 	"headgate.dev/headgate/internal/text"
 )
 
+var hosts = resource[api.HostState]{
+	kind: "host", columns: []string{"NAME", "AGENT", "VERSION", "ENFORCED", "DESCRIPTION"},
+	row: func(h api.HostState) []string {
+		agent := "-" // the service does not show it to tenants
+		switch {
+		case h.Revoked != nil && *h.Revoked:
+			agent = "revoked"
+		case h.Connected != nil && *h.Connected:
+			agent = "connected"
+		case h.Connected != nil:
+			agent = "disconnected"
+		}
+		return []string{orEmpty(h.Name), agent, orEmpty(h.Version), orEmpty(h.Applied), orEmpty(h.Description)}
+	},
+	page: func(q request, after *string) ([]api.HostState, *string, error) {
+		page, err := api.Decode[api.HostList](q.client.ListHosts(q.ctx, &api.ListHostsParams{After: after}))
+		return page.Items, page.Next, err
+	},
+	name: func(h api.HostState) *string { return h.Name },
+	get:  func(q request) (*http.Response, error) { return q.client.GetHost(q.ctx, q.args[0]) },
+	delete: func(q request) (*http.Response, error) {
+		return q.client.DeleteHost(q.ctx, q.args[0], &api.DeleteHostParams{DryRun: q.dry})
+	},
+	detail: deviceTable,
+}
+
 func hostCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "host",
@@ -18,7 +45,27 @@ func hostCommand(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  helpOrUnknown,
 	}
-	c.AddCommand(hostSetCommand(a), hostListCommand(a), hostShowCommand(a), hostDeleteCommand(a))
+	c.AddCommand(
+		hostSetCommand(a),
+		hosts.listCommand(a, &cobra.Command{
+			Use:   "list",
+			Short: "List hosts, and whether their agents are connected",
+			Long: `List prints the hosts of a service, and whether their agents are connected. A tenant sees only the
+names of the hosts on which it has groups.`,
+			Example: "  headgate host list", Args: cobra.NoArgs,
+		}),
+		hosts.showCommand(a, &cobra.Command{
+			Use:   "show NAME",
+			Short: "Show a host, its devices, and why a device is not in its desired state",
+			Long: `Show prints a host and what its agent reports: the epoch and revision that are in force, the
+devices, and the owner of each device: the controller, a file or a command on the host (local), or
+none.`,
+			Example: "  headgate host show web1", Args: cobra.ExactArgs(1),
+		}),
+		hosts.deleteCommand(a, &cobra.Command{
+			Use: "delete NAME", Short: "Delete a host that has no interfaces", Example: "  headgate clear --dev all --server default --host web1\n  headgate host delete web1", Args: cobra.ExactArgs(1),
+		}),
+	)
 	return c
 }
 
@@ -35,19 +82,9 @@ the configuration that it has.`,
   headgate host set web1 --revoked`,
 		Args: cobra.ExactArgs(1),
 	}
-	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
 	description := c.Flags().String("description", "", "a description of the host")
 	revoked := c.Flags().Bool("revoked", false, "reject the host's agent; --revoked=false accepts it again")
-	c.ValidArgsFunction = firstArg(completeHosts(server))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		now, tag, err := decodeWithETag[api.HostState](client.GetHost(c.Context(), args[0]))
-		if err != nil {
-			return err
-		}
+	server := change(a, c, hosts.kind, hosts.get, func(q request, now api.HostState, tag *string) (api.Host, error) {
 		next := api.Host{Description: now.Description, Revoked: now.Revoked}
 		if c.Flags().Changed("description") {
 			next.Description = optional(*description)
@@ -55,92 +92,19 @@ the configuration that it has.`,
 		if c.Flags().Changed("revoked") {
 			next.Revoked = revoked
 		}
-		made, err := api.Decode[api.Host](client.PutHost(c.Context(), args[0], &api.PutHostParams{IfMatch: tag, DryRun: dry}, next))
-		if err != nil {
-			return err
-		}
-		return a.print(*output, made, printOutcome("host", args[0], "created", tag, *dry))
-	}
+		return api.Decode[api.Host](q.client.PutHost(q.ctx, q.args[0], &api.PutHostParams{IfMatch: tag, DryRun: q.dry}, next))
+	})
+	c.ValidArgsFunction = firstArg(hosts.complete(server))
 	return c
 }
 
-func hostListCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List hosts, and whether their agents are connected",
-		Long: `List prints the hosts of a service, and whether their agents are connected. A tenant sees only the
-names of the hosts on which it has groups.`,
-		Example: "  headgate host list", Args: cobra.NoArgs,
+// deviceTable prints the devices that the host's agent has reported.
+func deviceTable(w io.Writer, h api.HostState) error {
+	if h.Devices == nil {
+		return nil
 	}
-	server, output := serverFlag(c), outputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		all, err := api.ListAll(func(after *string) ([]api.HostState, *string, error) {
-			page, err := api.Decode[api.HostList](client.ListHosts(c.Context(), &api.ListHostsParams{After: after}))
-			return page.Items, page.Next, err
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(*output, all, func(w io.Writer) error { return hostTable(w, all) })
-	}
-	return c
-}
-
-func hostTable(w io.Writer, all []api.HostState) error {
-	rows := [][]string{{"NAME", "AGENT", "VERSION", "ENFORCED", "DESCRIPTION"}}
-	for _, h := range all {
-		agent := "-" // the service does not show it to tenants
-		switch {
-		case h.Revoked != nil && *h.Revoked:
-			agent = "revoked"
-		case h.Connected != nil && *h.Connected:
-			agent = "connected"
-		case h.Connected != nil:
-			agent = "disconnected"
-		}
-		rows = append(rows, []string{orEmpty(h.Name), agent, orEmpty(h.Version), orEmpty(h.Applied), orEmpty(h.Description)})
-	}
-	return text.Table(w, "", rows)
-}
-
-func hostShowCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a host, its devices, and why a device is not in its desired state",
-		Long: `Show prints a host and what its agent reports: the epoch and revision that are in force, the
-devices, and the owner of each device: the controller, a file or a command on the host (local), or
-none.`,
-		Example: "  headgate host show web1", Args: cobra.ExactArgs(1),
-	}
-	server, output := serverFlag(c), outputFlag(c)
-	c.ValidArgsFunction = firstArg(completeHosts(server))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		h, err := api.Decode[api.HostState](client.GetHost(c.Context(), args[0]))
-		if err != nil {
-			return err
-		}
-		return a.print(*output, h, func(w io.Writer) error {
-			if err := hostTable(w, []api.HostState{h}); err != nil || h.Devices == nil {
-				return err
-			}
-			fmt.Fprintln(w)
-			return deviceTable(w, *h.Devices)
-		})
-	}
-	return c
-}
-
-func deviceTable(w io.Writer, devices api.HostDevices) error {
 	rows := [][]string{{"DEVICE", "UP", "MTU", "SPEED", "OWNER", ""}}
-	for _, d := range devices {
+	for _, d := range *h.Devices {
 		up, mtu, owner := "no", "", ""
 		if d.Up != nil && *d.Up {
 			up = "yes"
@@ -160,24 +124,6 @@ func deviceTable(w io.Writer, devices api.HostDevices) error {
 		}
 		rows = append(rows, []string{d.Name, up, mtu, orEmpty(d.Speed), owner, strings.Join(notes, "; ")})
 	}
+	fmt.Fprintln(w)
 	return text.Table(w, "  ", rows)
-}
-
-func hostDeleteCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use: "delete NAME", Short: "Delete a host that has no interfaces", Example: "  headgate clear --dev all --server default --host web1\n  headgate host delete web1", Args: cobra.ExactArgs(1),
-	}
-	server, dry := serverFlag(c), dryRunFlag(c)
-	c.ValidArgsFunction = firstArg(completeHosts(server))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		if _, err := api.Decode[struct{}](client.DeleteHost(c.Context(), args[0], &api.DeleteHostParams{DryRun: dry})); err != nil {
-			return err
-		}
-		return printOutcome("host", args[0], "deleted", nil, *dry)(a.out)
-	}
-	return c
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -36,5 +37,5 @@ func TestJSONDocument(t *testing.T) {
 		}
 	}
 	look(reflect.TypeFor[shaper.State]())
-	look(reflect.TypeFor[step]())
+	look(reflect.TypeFor[rollout.Step]())
 }

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/report"
+	"headgate.dev/headgate/view"
 )
 
 // labRunFlags are the flags of "lab run".
@@ -100,38 +99,20 @@ func (a *app) labRun(t *lab.Topology, o labRunFlags) (err error) {
 }
 
 // labRunWithProgress runs a lab and shows the progress: a live view on a terminal, else lines.
-func (a *app) labRunWithProgress(ctx context.Context, l *lab.Lab, o labRunFlags) (*lab.RunResult, error) {
+func (a *app) labRunWithProgress(ctx context.Context, l *lab.Lab, o labRunFlags) (r *lab.RunResult, err error) {
 	options := lab.RunOptions{Interval: o.interval, Folder: o.keep}
 	if *o.output != "table" {
 		return l.Run(ctx, options)
 	}
-	if _, live := a.terminalWidth(); !live {
+	if _, live := view.Width(a.out); !live {
 		options.OnSample = report.Progress(a.err, l.Topology)
 		return l.Run(ctx, options)
 	}
-	return a.labRunScreen(ctx, l, options)
-}
-
-// labRunScreen runs a lab under a live view.
-func (a *app) labRunScreen(ctx context.Context, l *lab.Lab, options lab.RunOptions) (*lab.RunResult, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	t := l.Topology
-	screen := view.NewLabScreen(t.Name, report.Length(t), view.NewTheme(a.out), stop)
-	program := tea.NewProgram(screen, tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen(), tea.WithoutSignalHandler())
-	options.OnSample = func(s lab.Sample) { program.Send(report.NewFrame(t, s)) }
-	var r *lab.RunResult
-	var runErr error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r, runErr = l.Run(ctx, options)
-		program.Send(view.LabDone{})
-	}()
-	_, err := program.Run()
-	if err != nil {
-		stop() // the view failed, so the user cannot stop the run
-	}
-	<-done
-	return r, errors.Join(runErr, err)
+	err = view.RunLab(ctx, l.Topology.Name, report.Length(l.Topology), a.in, a.out, func(ctx context.Context, show func(report.Frame)) error {
+		options.OnSample = func(s lab.Sample) { show(report.NewFrame(l.Topology, s)) }
+		var failed error
+		r, failed = l.Run(ctx, options)
+		return failed
+	})
+	return r, err
 }

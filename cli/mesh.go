@@ -10,7 +10,9 @@ import (
 
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/probe/mesh"
+	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/session"
+	"headgate.dev/headgate/view"
 )
 
 const meshExample = `  kind: Servers
@@ -88,24 +90,24 @@ func loadServers(file string, stdin io.Reader) (config.Servers, error) {
 func (a *app) mesh(list config.Servers, auth session.Auth, output, prometheus string) error {
 	ctx, stop := interrupted()
 	defer stop()
-	progress := &progress{}
+	progress := &view.StatusLine{}
 	o := mesh.Options{Auth: auth}
 	switch output {
 	case "table":
 		progress = a.progress("table")
-		o.OnProgress = progress.show
+		o.OnProgress = progress.Show
 	case "json":
 		encoder := json.NewEncoder(a.out)
 		o.OnRow = func(r mesh.Row) { encoder.Encode(r) }
 	}
 	rows, err := mesh.Run(ctx, list, o)
-	progress.clear()
+	progress.Clear()
 	if err != nil {
 		return err
 	}
 	switch output {
 	case "table":
-		err = meshTable(a.out, list.Servers, rows)
+		err = report.WriteMesh(a.out, list.Servers, rows)
 	case "prometheus":
 		err = rows.WritePrometheus(a.out, time.Now())
 	}

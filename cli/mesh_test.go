@@ -1,32 +1,9 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
-
-	"headgate.dev/headgate/config"
-	"headgate.dev/headgate/internal/golden"
-	"headgate.dev/headgate/probe/mesh"
 )
-
-// The table has every kind of result.
-func TestMeshOutput(t *testing.T) {
-	var rows mesh.Rows
-	for line := range strings.Lines(readFile("../probe/mesh/testdata/rows.json")) {
-		var r mesh.Row
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, r)
-	}
-	var b bytes.Buffer
-	if err := meshTable(&b, []config.Server{{Name: "fra"}, {Name: "ams"}, {Name: "lab"}}, rows); err != nil {
-		t.Fatal(err)
-	}
-	golden.Compare(t, "testdata/mesh.table", b.String())
-}
 
 func TestMeshUsage(t *testing.T) {
 	w := newWorld(t, "eth0")

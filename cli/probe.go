@@ -95,7 +95,7 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 			if err := at.rejectFlags(c, localOnlyFlags...); err != nil {
 				return err
 			}
-			return a.probeThere(at, m.name, args[0], *f.output)
+			return a.probeRemote(at, m.name, args[0], *f.output)
 		}
 		auth, err := f.auth.client()
 		if err != nil {

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/session"
 	"headgate.dev/headgate/unit"
 )
@@ -49,10 +48,10 @@ parts before the paths join.`,
 		ctx, stop := interrupted()
 		defer stop()
 		progress := a.progress(*output)
-		defer progress.clear()
-		o := measure.Options{Session: session.Options{Network: network(), Auth: who}, Log: log, OnProgress: progress.show}
+		defer progress.Clear()
+		o := measure.Options{Session: session.Options{Network: network(), Auth: who}, Log: log, OnProgress: progress.Show}
 		pairs, failure := measure.Compare(ctx, senders, method == "seed", unit.Bytes(budget), o)
-		progress.clear()
+		progress.Clear()
 		if pairs == nil {
 			return failure
 		}
@@ -62,38 +61,7 @@ parts before the paths join.`,
 }
 
 func (a *app) printCompared(f format, pairs []measure.Comparison) error {
-	return a.print(f, pairs, func(w io.Writer) error {
-		rows := [][]string{{"FIRST", "SECOND", "SECOND / FIRST", "SENT", "TIME"}}
-		for _, p := range pairs {
-			took := ""
-			if p.Seconds > 0 {
-				took = fmt.Sprintf("%.2f s", p.Seconds)
-			}
-			rows = append(rows, []string{p.First, p.Second, plain(p.Result.Ratio), sizeText(float64(p.Bytes)), took})
-		}
-		if err := text.Table(w, "", rows); err != nil {
-			return err
-		}
-		for _, p := range pairs {
-			for _, n := range p.Result.Notes {
-				fmt.Fprintf(w, "%s, %s: %s\n", p.First, p.Second, n)
-			}
-		}
-		return rankTable(w, pairs)
-	})
-}
-
-// rankTable prints a ranking of more than two servers, relative to the fastest.
-func rankTable(w io.Writer, pairs []measure.Comparison) error {
-	if len(pairs) < 2 {
-		return nil
-	}
-	rows := [][]string{{"RANK", "HOST", "RELATIVE CAPACITY"}}
-	for i, r := range measure.Rank(pairs) {
-		rows = append(rows, []string{fmt.Sprint(i + 1), r.Host, plain(r.Relative)})
-	}
-	fmt.Fprintln(w)
-	return text.Table(w, "", rows)
+	return a.print(f, pairs, func(w io.Writer) error { return report.WriteComparisons(w, pairs) })
 }
 
 // networkFlags adds the flags -4 and -6.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +14,10 @@ import (
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/plots"
+	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/session"
 	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/view"
 )
 
 // measure measures a path and prints the report. After an error the report is partial.
@@ -28,12 +29,12 @@ func (a *app) measure(command, target string, f probeFlags, auth session.Auth) e
 	ctx, stop := interrupted()
 	defer stop()
 	progress := a.progress(*f.output)
-	defer progress.clear()
+	defer progress.Clear()
 	o := f.options(auth, progress)
 	if f.watch > 0 {
 		out, failure := measure.Watch(ctx, host[0], f.directions(), limiter.Watch{Budget: unit.Bytes(f.bytes), Time: f.watch}, o)
-		progress.clear()
-		return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return watchTable(w, &out) }), failure)
+		progress.Clear()
+		return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return report.WriteWatch(w, &out) }), failure)
 	}
 	var out *path.Report
 	var failure error
@@ -46,11 +47,11 @@ func (a *app) measure(command, target string, f probeFlags, auth session.Auth) e
 	} else {
 		out, failure = measure.Path(ctx, host[0], command, f.job(command), o)
 	}
-	progress.clear()
+	progress.Clear()
 	if out == nil {
 		return failure
 	}
-	return errors.Join(failure, a.print(*f.output, out, func(w io.Writer) error { return reportTable(w, out) }))
+	return errors.Join(failure, a.print(*f.output, out, func(w io.Writer) error { return report.Write(w, out) }))
 }
 
 // parseHosts returns the hosts that a command names.
@@ -66,8 +67,8 @@ func parseHosts(command string, names ...string) (out []measure.Host, err error)
 }
 
 // options returns the options of a measurement.
-func (f *probeFlags) options(auth session.Auth, progress *progress) measure.Options {
-	return measure.Options{Session: session.Options{Network: f.network(), Auth: auth}, Log: f.log, OnProgress: progress.show}
+func (f *probeFlags) options(auth session.Auth, progress *view.StatusLine) measure.Options {
+	return measure.Options{Session: session.Options{Network: f.network(), Auth: auth}, Log: f.log, OnProgress: progress.Show}
 }
 
 // job returns the job of a command.
@@ -121,43 +122,19 @@ with another method or a known capacity.`,
 		case err != nil:
 			return err
 		case r.Report != nil:
-			return a.print(*output, r.Report, func(w io.Writer) error { return reportTable(w, r.Report) })
+			return a.print(*output, r.Report, func(w io.Writer) error { return report.Write(w, r.Report) })
 		case r.Watch != nil:
-			return a.print(*output, r.Watch, func(w io.Writer) error { return watchTable(w, r.Watch) })
+			return a.print(*output, r.Watch, func(w io.Writer) error { return report.WriteWatch(w, r.Watch) })
 		}
 		return a.printCompared(*output, r.Comparisons)
 	}
 	return c
 }
 
-// progress is a status line on a terminal, which each update overwrites. It prints nothing
-// elsewhere.
-type progress struct {
-	w     io.Writer
-	shown int
-}
-
-func (a *app) progress(f format) *progress {
-	if _, live := a.terminalWidth(); live && f == "table" {
-		return &progress{w: a.err}
+// progress returns the status line of a measurement. It prints nothing if standard output is not a terminal.
+func (a *app) progress(f format) *view.StatusLine {
+	if _, live := view.Width(a.out); live && f == "table" {
+		return view.NewStatusLine(a.err)
 	}
-	return &progress{}
-}
-
-func (p *progress) say(format string, args ...any) { p.show(fmt.Sprintf(format, args...)) }
-
-func (p *progress) show(line string) {
-	if p.w == nil {
-		return
-	}
-	p.clear()
-	p.shown = len(line)
-	fmt.Fprint(p.w, line)
-}
-
-func (p *progress) clear() {
-	if p.w != nil && p.shown > 0 {
-		fmt.Fprint(p.w, "\r"+strings.Repeat(" ", p.shown)+"\r")
-		p.shown = 0
-	}
+	return &view.StatusLine{}
 }

@@ -12,6 +12,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/schedule"
 )
 
@@ -40,20 +41,12 @@ most 90 days.`,
   headgate probe results -o json`,
 		Args: cobra.NoArgs,
 	}
-	server, output := serverFlag(c), outputFlag(c)
 	from := c.Flags().String("from", "", "only from this `HOST`")
 	to := c.Flags().String("to", "", "only to this `HOST`")
 	measure := c.Flags().String("measure", "", "only this measure: path, capacity, tokenrate, limiter or available")
 	all := c.Flags().Bool("all", false, "also older results")
 	since := c.Flags().Duration("since", 0, "only results newer than this, such as 48h")
-	completeFlag(c, "from", completeHosts(server))
-	completeFlag(c, "to", completeHosts(server))
-	completeFlag(c, "measure", oneOf(schedule.Measures...))
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
+	server := query(a, c, func(q request) ([]json.RawMessage, error) {
 		most, newest := maxPage, !*all
 		p := api.ListProbeResultsParams{From: optional(*from), To: optional(*to), Newest: &newest, Limit: &most}
 		if *measure != "" {
@@ -64,19 +57,18 @@ most 90 days.`,
 			at := time.Now().Add(-*since).UTC()
 			p.Since = &at
 		}
-		found, err := api.ListAll(func(after *string) ([]json.RawMessage, *string, error) {
+		return api.ListAll(func(after *string) ([]json.RawMessage, *string, error) {
 			p.After = after
 			page, err := api.Decode[struct {
 				Items []json.RawMessage `json:"items"`
 				Next  *string           `json:"next"`
-			}](client.ListProbeResults(c.Context(), &p))
+			}](q.client.ListProbeResults(q.ctx, &p))
 			return page.Items, page.Next, err
 		})
-		if err != nil {
-			return err
-		}
-		return a.print(*output, found, func(w io.Writer) error { return resultsTable(w, found) })
-	}
+	}, resultsTable)
+	completeFlag(c, "from", hosts.complete(server))
+	completeFlag(c, "to", hosts.complete(server))
+	completeFlag(c, "measure", oneOf(schedule.Measures...))
 	return c
 }
 
@@ -105,24 +97,14 @@ func resultsTable(w io.Writer, found []json.RawMessage) error {
 
 // text returns the result as a line.
 func (r probeResult) text() (text string) {
-	add := func(name, value string) {
+	if r.Answer != nil {
+		text = report.Line(r.Answer, r.Measure)
+	}
+	if r.Error != "" {
 		if text != "" {
 			text += ", "
 		}
-		text += name + " " + value
-	}
-	if a := r.Answer; a != nil {
-		for _, row := range answerRows {
-			switch row.name {
-			case "capacity", "token rate", "bucket", "limiter", "available":
-				if cell := row.cell(a); cell != "" && (row.name != "capacity" || r.Measure == "capacity" || r.Measure == "path") {
-					add(row.name, cell)
-				}
-			}
-		}
-	}
-	if r.Error != "" {
-		add("failed at", r.Attempted.Local().Format(time.DateTime)+": "+r.Error)
+		text += "failed at " + r.Attempted.Local().Format(time.DateTime) + ": " + r.Error
 	}
 	return text
 }

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/schedule"
 	"headgate.dev/headgate/unit"
 )
@@ -65,34 +68,27 @@ Measurements that are running when the schedule changes are finished.`,
   headgate probe schedule show -o yaml > schedule.yaml`,
 		Args: cobra.NoArgs,
 	}
-	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
+	var want schedule.Schedule
 	file := c.Flags().StringP("file", "f", "", "the `FILE`; - is standard input")
 	requireFlags(c, "file")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		want, err := readSchedule(*file, a.in)
-		if err != nil {
-			return err
-		}
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		_, tag, err := decodeWithETag[schedule.Schedule](client.GetProbeSchedule(c.Context()))
-		if err != nil {
-			return err
-		}
+	change(a, c, "probe schedule", getSchedule, func(q request, _ schedule.Schedule, tag *string) (is schedule.Schedule, err error) {
 		body, err := json.Marshal(want)
 		if err != nil {
+			return is, err
+		}
+		return api.Decode[schedule.Schedule](q.client.PutProbeScheduleWithBody(q.ctx, &api.PutProbeScheduleParams{IfMatch: tag, DryRun: q.dry}, "application/json", bytes.NewReader(body)))
+	})
+	put := c.RunE // the file is read first: its mistakes need no service
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if want, err = config.LoadSchedule(*file, a.in); err != nil {
 			return err
 		}
-		is, err := api.Decode[schedule.Schedule](client.PutProbeScheduleWithBody(c.Context(), &api.PutProbeScheduleParams{IfMatch: tag, DryRun: dry}, "application/json", bytes.NewReader(body)))
-		if err != nil {
-			return err
-		}
-		return a.print(*output, is, printOutcome("probe", "schedule", "created", tag, *dry))
+		return put(c, args)
 	}
 	return c
 }
+
+func getSchedule(q request) (*http.Response, error) { return q.client.GetProbeSchedule(q.ctx) }
 
 func probeScheduleShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -102,22 +98,14 @@ func probeScheduleShowCommand(a *app) *cobra.Command {
 each host today. With -o json or yaml it prints only the schedule, in the format of "set".`,
 		Example: "  headgate probe schedule show\n  headgate probe schedule show -o yaml > schedule.yaml", Args: cobra.NoArgs,
 	}
-	server, output := serverFlag(c), outputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
+	var state api.ProbingState
+	query(a, c, func(q request) (s schedule.Schedule, err error) {
+		if s, err = api.Decode[schedule.Schedule](getSchedule(q)); err != nil {
+			return s, err
 		}
-		s, err := api.Decode[schedule.Schedule](client.GetProbeSchedule(c.Context()))
-		if err != nil {
-			return err
-		}
-		state, err := api.Decode[api.ProbingState](client.GetProbeState(c.Context()))
-		if err != nil {
-			return err
-		}
-		return a.print(*output, s, func(w io.Writer) error { return scheduleTable(w, &s, state) })
-	}
+		state, err = api.Decode[api.ProbingState](q.client.GetProbeState(q.ctx))
+		return s, err
+	}, func(w io.Writer, s schedule.Schedule) error { return scheduleTable(w, &s, state) })
 	return c
 }
 
@@ -165,7 +153,7 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []string{"TODAY", fmt.Sprintf("%s: %s", h.Host, sizeText(float64(bytes)))})
+		rows = append(rows, []string{"TODAY", fmt.Sprintf("%s: %s", h.Host, probe.FormatBytes(float64(bytes)))})
 	}
 	return text.Table(w, "", rows)
 }
@@ -176,16 +164,8 @@ func probeScheduleRemoveCommand(a *app) *cobra.Command {
 		Short:   "Delete the schedule; keep the results",
 		Example: "  headgate probe schedule remove", Args: cobra.NoArgs,
 	}
-	server, dry := serverFlag(c), dryRunFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		if _, err := api.Decode[struct{}](client.DeleteProbeSchedule(c.Context(), &api.DeleteProbeScheduleParams{DryRun: dry})); err != nil {
-			return err
-		}
-		return printOutcome("probe", "schedule", "deleted", nil, *dry)(a.out)
-	}
+	remove(a, c, "probe schedule", func(q request) (*http.Response, error) {
+		return q.client.DeleteProbeSchedule(q.ctx, &api.DeleteProbeScheduleParams{DryRun: q.dry})
+	})
 	return c
 }

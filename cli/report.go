@@ -119,17 +119,3 @@ func usageTable(to io.Writer, rows []api.Usage) error {
 	}
 	return w.Flush()
 }
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func orNone(v *int64) int64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}

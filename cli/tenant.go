@@ -2,13 +2,32 @@ package cli
 
 import (
 	"fmt"
-	"io"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
 	api "headgate.dev/headgate/api/client"
-	"headgate.dev/headgate/internal/text"
 )
+
+var tenants = resource[api.Tenant]{
+	kind: "tenant", columns: []string{"NAME", "REQUESTS/s", "DESCRIPTION"},
+	row: func(t api.Tenant) []string {
+		requests := "default"
+		if t.RequestsPerSecond != nil {
+			requests = fmt.Sprint(*t.RequestsPerSecond)
+		}
+		return []string{orEmpty(t.Name), requests, orEmpty(t.Description)}
+	},
+	page: func(q request, after *string) ([]api.Tenant, *string, error) {
+		page, err := api.Decode[api.TenantList](q.client.ListTenants(q.ctx, &api.ListTenantsParams{After: after}))
+		return page.Items, page.Next, err
+	},
+	name: func(t api.Tenant) *string { return t.Name },
+	get:  func(q request) (*http.Response, error) { return q.client.GetTenant(q.ctx, q.args[0]) },
+	delete: func(q request) (*http.Response, error) {
+		return q.client.DeleteTenant(q.ctx, q.args[0], &api.DeleteTenantParams{DryRun: q.dry})
+	},
+}
 
 func tenantCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -17,7 +36,18 @@ func tenantCommand(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  helpOrUnknown,
 	}
-	c.AddCommand(tenantSetCommand(a), tenantListCommand(a), tenantShowCommand(a), tenantDeleteCommand(a))
+	c.AddCommand(
+		tenantSetCommand(a),
+		tenants.listCommand(a, &cobra.Command{
+			Use: "list", Short: "List tenants", Example: "  headgate tenant list", Args: cobra.NoArgs,
+		}),
+		tenants.showCommand(a, &cobra.Command{
+			Use: "show NAME", Short: "Show a tenant", Example: "  headgate tenant show shop", Args: cobra.ExactArgs(1),
+		}),
+		tenants.deleteCommand(a, &cobra.Command{
+			Use: "delete NAME", Short: "Delete a tenant that has no groups and no valid tokens", Example: "  headgate tenant delete shop", Args: cobra.ExactArgs(1),
+		}),
+	)
 	return c
 }
 
@@ -33,106 +63,20 @@ tenant need a token ("headgate token create").`,
   headgate tenant set shop --requests 200`,
 		Args: cobra.ExactArgs(1),
 	}
-	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
 	description := c.Flags().String("description", "", "a description of the tenant")
 	requests := c.Flags().Int("requests", 0, "rate limit of the tenant's tokens, in requests per second; 0 is the default of 50")
-	c.ValidArgsFunction = firstArg(completeTenants(server))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		now, tag, err := decodeWithETag[api.Tenant](client.GetTenant(c.Context(), args[0]))
-		if err != nil {
-			return err
-		}
+	server := change(a, c, tenants.kind, tenants.get, func(q request, next api.Tenant, tag *string) (api.Tenant, error) {
 		if c.Flags().Changed("description") {
-			now.Description = optional(*description)
+			next.Description = optional(*description)
 		}
 		if c.Flags().Changed("requests") {
-			now.RequestsPerSecond = nil
+			next.RequestsPerSecond = nil
 			if *requests != 0 {
-				now.RequestsPerSecond = requests
+				next.RequestsPerSecond = requests
 			}
 		}
-		made, err := api.Decode[api.Tenant](client.PutTenant(c.Context(), args[0], &api.PutTenantParams{IfMatch: tag, DryRun: dry}, now))
-		if err != nil {
-			return err
-		}
-		return a.print(*output, made, printOutcome("tenant", args[0], "created", tag, *dry))
-	}
-	return c
-}
-
-func tenantListCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use: "list", Short: "List tenants", Example: "  headgate tenant list", Args: cobra.NoArgs,
-	}
-	server, output := serverFlag(c), outputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		all, err := api.ListAll(func(after *string) ([]api.Tenant, *string, error) {
-			page, err := api.Decode[api.TenantList](client.ListTenants(c.Context(), &api.ListTenantsParams{After: after}))
-			return page.Items, page.Next, err
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(*output, all, func(w io.Writer) error { return tenantTable(w, all) })
-	}
-	return c
-}
-
-func tenantShowCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use: "show NAME", Short: "Show a tenant", Example: "  headgate tenant show shop", Args: cobra.ExactArgs(1),
-	}
-	server, output := serverFlag(c), outputFlag(c)
-	c.ValidArgsFunction = firstArg(completeTenants(server))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		one, err := api.Decode[api.Tenant](client.GetTenant(c.Context(), args[0]))
-		if err != nil {
-			return err
-		}
-		return a.print(*output, one, func(w io.Writer) error { return tenantTable(w, []api.Tenant{one}) })
-	}
-	return c
-}
-
-func tenantTable(w io.Writer, all []api.Tenant) error {
-	rows := [][]string{{"NAME", "REQUESTS/s", "DESCRIPTION"}}
-	for _, t := range all {
-		requests := "default"
-		if t.RequestsPerSecond != nil {
-			requests = fmt.Sprint(*t.RequestsPerSecond)
-		}
-		rows = append(rows, []string{orEmpty(t.Name), requests, orEmpty(t.Description)})
-	}
-	return text.Table(w, "", rows)
-}
-
-func tenantDeleteCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use: "delete NAME", Short: "Delete a tenant that has no groups and no tokens", Example: "  headgate tenant delete shop", Args: cobra.ExactArgs(1),
-	}
-	server, dry := serverFlag(c), dryRunFlag(c)
-	c.ValidArgsFunction = firstArg(completeTenants(server))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		client, err := service(*server)
-		if err != nil {
-			return err
-		}
-		if _, err := api.Decode[struct{}](client.DeleteTenant(c.Context(), args[0], &api.DeleteTenantParams{DryRun: dry})); err != nil {
-			return err
-		}
-		return printOutcome("tenant", args[0], "deleted", nil, *dry)(a.out)
-	}
+		return api.Decode[api.Tenant](q.client.PutTenant(q.ctx, q.args[0], &api.PutTenantParams{IfMatch: tag, DryRun: q.dry}, next))
+	})
+	c.ValidArgsFunction = firstArg(tenants.complete(server))
 	return c
 }

@@ -3,16 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"headgate.dev/headgate/cli/view"
-	"headgate.dev/headgate/internal/sleep"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/view"
 )
 
 // Bounds of --interval. With a shorter interval, most of the time would be spent on reading counters.
@@ -53,10 +50,11 @@ without control traffic, which agents do not report.`,
 		}
 		source, now := a.watch(*dev), func() ([]shaper.State, error) { return a.states(*dev) }
 		if at.isSet() {
-			var err error
-			if source, err = at.watch(c.Context(), *dev); err != nil {
+			h, err := at.open()
+			if err != nil {
 				return err
 			}
+			source = h.Watch(c.Context(), *dev)
 			now = source
 		}
 		// If the first read fails, top returns the error instead of an empty view.
@@ -64,12 +62,12 @@ without control traffic, which agents do not report.`,
 		if err != nil {
 			return err
 		}
-		width, live := a.terminalWidth()
+		width, live := view.Width(a.out)
 		switch {
 		case *output == "json":
 			return a.topLines(source, *interval, *once, func(f view.Frame) error { return view.WriteJSON(a.out, f) })
 		case live && *once:
-			return a.topLines(source, *interval, true, func(f view.Frame) error { return a.printFrame(f, width) })
+			return a.topLines(source, *interval, true, func(f view.Frame) error { return view.WriteFrame(a.out, f, width) })
 		case live:
 			return a.topScreen(view.NewScreen(source, *interval, view.NewTheme(a.out)))
 		}
@@ -115,57 +113,21 @@ func (a *app) watch(dev string) view.Source {
 	}
 }
 
-// terminalWidth reports whether standard output is a terminal that can show a live view, and its
-// width.
-func (a *app) terminalWidth() (width int, live bool) {
-	f, ok := a.out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	return max(width, 32), err == nil // the minimum of view.Render
-}
-
 func (a *app) topScreen(screen tea.Model) error {
 	ctx, stop := interrupted()
 	defer stop()
-	_, err := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
-	if ctx.Err() != nil {
-		return nil // a signal to stop is no error
-	}
-	return err
+	return view.Run(ctx, screen, a.in, a.out)
 }
 
-// topLines prints a frame for each interval. The first frame needs two readings.
+// topLines prints a frame for each interval.
 func (a *app) topLines(source view.Source, interval time.Duration, once bool, print func(view.Frame) error) error {
 	ctx, stop := interrupted()
 	defer stop()
 	var tracker view.Tracker
-	for next := time.Now(); ; next = next.Add(max(interval, time.Since(next))) {
-		if !sleep.Until(ctx, next) {
-			return nil
+	return view.Poll(ctx, interval, once, source, func(states []shaper.State, first bool) error {
+		if frame := tracker.Update(time.Now(), states); !first {
+			return print(frame)
 		}
-		states, err := source()
-		if err != nil {
-			return err
-		}
-		first := tracker.Empty()
-		frame := tracker.Update(time.Now(), states)
-		if first {
-			continue
-		}
-		if err := print(frame); err != nil || once {
-			return err
-		}
-	}
-}
-
-func (a *app) printFrame(f view.Frame, width int) error {
-	heading, lines := view.Render(f, view.Options{Width: width, Theme: view.NewTheme(a.out)})
-	for _, line := range append([]string{heading}, lines...) {
-		if _, err := fmt.Fprintln(a.out, line); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }

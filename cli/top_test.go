@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate.dev/headgate/cli/view"
+	"headgate.dev/headgate/view"
 )
 
 // TestTopOnce runs top with a fake kernel, whose counters do not change.

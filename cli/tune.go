@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,10 +12,10 @@ import (
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
-	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/session"
 	"headgate.dev/headgate/probe/tune"
 	"headgate.dev/headgate/probe/tune/device"
+	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/shaper/htb"
 	"headgate.dev/headgate/unit"
@@ -89,7 +85,7 @@ service from the newest token rates of "headgate probe schedule". Apply the outp
 			if err := at.rejectFlags(c, localTuneFlags...); err != nil {
 				return err
 			}
-			return a.tuneThere(c.Context(), at, args[0], margin, *f.output)
+			return a.tuneRemote(c.Context(), at, args[0], margin, *f.output)
 		}
 		if f.peer == "" {
 			return usageError{errors.New("--peer is missing: " + c.Flag("peer").Usage), c.CommandPath()}
@@ -135,21 +131,6 @@ type tuneFlags struct {
 	output   *format
 }
 
-// tuneReport is the result of tune.
-type tuneReport struct {
-	Dev       string                            `json:"dev"`
-	Measured  path.Report                       `json:"measured"`
-	Proposals map[probe.Direction]tune.Proposal `json:"proposals"`
-	// Document is the configuration with the limits, Steps the changes of it.
-	Document string `json:"document,omitempty"`
-	Steps    []step `json:"steps,omitempty"`
-	// Until is the time of the rollback, and Rechecked the measurements with the new limits.
-	Until     *time.Time                         `json:"in_force_until,omitempty"`
-	Rechecked map[probe.Direction]device.Recheck `json:"rechecked,omitempty"`
-	// Failed is the error, if applying or measuring again failed.
-	Failed string `json:"failed,omitempty"`
-}
-
 // loadTuneTarget reads the configuration of a device, if there is one, and the limits in force.
 func (a *app) loadTuneTarget(c *cobra.Command, dev string, files []string) (*device.Target, error) {
 	t := device.NewTarget(dev)
@@ -170,7 +151,7 @@ func (a *app) loadTuneTarget(c *cobra.Command, dev string, files []string) (*dev
 		t.Interface, t.Source = i.Resolved.Interface, i.File
 		t.Interface.Dev = dev // the file may have a pattern, but only this device is tuned
 	}
-	now, err := a.observe(dev)
+	now, err := a.local().Observe(dev)
 	switch {
 	case errors.Is(err, shaper.ErrNotShaped):
 		return t, nil
@@ -192,104 +173,30 @@ func (a *app) tune(t *device.Target, o device.Options, f tuneFlags) error {
 	ctx, stop := interrupted()
 	defer stop()
 	progress := a.progress(*f.output)
-	defer progress.clear()
-	o.OnProgress = progress.show
-	r := &tuneReport{Dev: t.Dev}
-	var err error
-	if r.Measured, r.Proposals, err = device.Measure(ctx, t, o); err != nil {
-		return err
+	defer progress.Clear()
+	o.OnProgress = progress.Show
+	o.Compare = func(set config.Set) ([]rollout.Step, error) {
+		progress.Clear() // warnings are not printed onto its line
+		return a.steps(set, false)
 	}
-	progress.clear()
-	limits := 0
-	for d, p := range r.Proposals {
-		if p.Limit > 0 {
-			t.SetLimit(d, p.Limit)
-			limits++
+	o.Observe = func() (shaper.State, error) { return a.local().Observe(t.Dev) }
+	if f.apply {
+		o.Within = f.within
+		o.Apply = func(set config.Set) (time.Time, error) {
+			progress.Clear()
+			return a.applyConfig(set, false, f.within, func(rollout.Step) {})
 		}
 	}
-	show := func(err error) error {
-		return errors.Join(a.print(*f.output, r, r.table), err)
-	}
-	if limits == 0 {
-		if err := show(nil); err != nil {
-			return err
-		}
-		return errReported
-	}
-	var set config.Set
-	if r.Document, set, err = t.Document(); err != nil {
+	r, err := device.Tune(ctx, t, o)
+	progress.Clear()
+	if r == nil {
 		return err
 	}
-	if r.Steps, err = a.steps(set, false); err != nil || !f.apply {
-		return show(err)
-	}
-	err = a.tuneApply(ctx, r, set, o, f.within)
-	progress.clear()
-	return show(err)
-}
-
-// tuneApply applies the limits and measures again. It stores the results in r.
-func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o device.Options, within time.Duration) error {
-	until, err := a.applyConfig(set, false, within, func(step) {})
-	if err != nil {
+	if err := errors.Join(a.print(*f.output, r, r.Write), err); err != nil || r.Limits() > 0 {
 		return err
 	}
-	if !until.IsZero() {
-		r.Until = &until
-	}
-	r.Rechecked, err = device.MeasureAgain(ctx, r.Proposals, func() (shaper.State, error) { return a.observe(r.Dev) }, o)
-	switch {
-	case errors.Is(err, shaper.ErrNotShaped):
-		err = fmt.Errorf("limits were rolled back before the second measurement: --confirm-within %v is too short", within)
-	case err != nil:
-		err = fmt.Errorf("limits are in force, but the second measurement failed: %w", err)
-	}
-	for d, c := range r.Rechecked {
-		err = errors.Join(err, c.Check(d, r.Proposals[d].Limit))
-	}
-	if err != nil {
-		r.Failed = err.Error()
-	}
-	return err
+	return errReported
 }
 
 // tuneBurst is the burst of a limit, for the common MTU of 1500 bytes.
 func tuneBurst(limit unit.Rate) unit.Bytes { return htb.Burst(limit, 1500) }
-
-// table prints the configuration, and all other output as comments, so that the output is a valid
-// configuration.
-func (r *tuneReport) table(w io.Writer) error {
-	comment := func(format string, args ...any) {
-		for line := range strings.Lines(fmt.Sprintf(format, args...)) {
-			fmt.Fprintln(w, strings.TrimRight("# "+line, "\n "))
-		}
-	}
-	comment("%s to %s, round trip %v", r.Dev, r.Measured.Host, r.Measured.RTT.Round(10*time.Microsecond))
-	for _, d := range slices.Backward(slices.Sorted(maps.Keys(r.Proposals))) { // out, in
-		p, answer := r.Proposals[d], r.Measured.Directions[d]
-		if p.Limit == 0 {
-			comment("%s: no limit is proposed: %s", d, p.Cannot)
-			continue
-		}
-		before := ""
-		if p.Before > 0 {
-			before = fmt.Sprintf(" (now %v)", p.Before)
-		}
-		comment("%s: token rate %s, bucket %s: limit %v%s", d, rateText(answer.TokenRate.Rate), estimateText(answer.TokenRate.Bucket, sizeText), p.Limit, before)
-		for _, n := range p.Notes {
-			comment("%s: %s", d, n)
-		}
-	}
-	fmt.Fprint(w, r.Document)
-	var plan strings.Builder
-	printSteps(&plan, r.Steps)
-	comment("%s", plan.String())
-	for _, d := range slices.Backward(slices.Sorted(maps.Keys(r.Rechecked))) {
-		c := r.Rechecked[d]
-		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, bitRate(c.Rate), bitRate(c.Sent), 100*c.PathLoss(), 100*c.Own)
-	}
-	if r.Until != nil {
-		comment("in force until %s, then rolled back: keep the limits with \"headgate confirm\"", r.Until.Local().Format(time.TimeOnly))
-	}
-	return nil
-}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -80,7 +81,9 @@ func (f *forwarder) liveChanges(r *http.Request, paths []string) []<-chan struct
 	for n, path := range paths {
 		scope, host := server.NoAgents, ""
 		if q, err := http.NewRequest(http.MethodGet, path, http.NoBody); err == nil {
-			if o := f.api.Operation(q); o != nil {
+			if o := f.api.Operation(q); o != nil && o.Polled {
+				continue
+			} else if o != nil {
 				scope, host = o.Agents, hostOf(q)
 			}
 		}
@@ -98,19 +101,24 @@ func (f *forwarder) liveChanges(r *http.Request, paths []string) []<-chan struct
 	return out
 }
 
-// peerRetryInterval is the delay before another attempt to open a live stream of another controller, chosen for
-// Headgate.
-const peerRetryInterval = 2 * time.Second
+// minPeerPause and maxPeerPause bound the delay before another attempt to open a live stream of another controller,
+// chosen for Headgate.
+const minPeerPause, maxPeerPause = 2 * time.Second, 30 * time.Second
 
 // followPeer signals the watchers of paths whose responses of another controller change, until r is done.
 func (f *forwarder) followPeer(r *http.Request, at string, watchers map[string]*watcher) {
-	for ctx := r.Context(); ctx.Err() == nil; {
+	pause := minPeerPause
+	for ctx := r.Context(); ctx.Err() == nil; pause = min(2*pause, maxPeerPause) {
+		began := time.Now()
 		if err := f.readPeer(r, at, watchers); err != nil && ctx.Err() == nil {
 			slog.Debug("live stream of another controller ended", "controller", at, "error", err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(peerRetryInterval):
+		case <-time.After(pause):
+		}
+		if time.Since(began) > 2*maxPeerPause {
+			pause = minPeerPause
 		}
 	}
 }
@@ -130,6 +138,9 @@ func (f *forwarder) readPeer(r *http.Request, at string, watchers map[string]*wa
 		return err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the controller answers %s", answer.Status)
+	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxPeerEvent)
 	for lines.Scan() {

@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -18,23 +19,14 @@ import (
 
 // Values chosen for Headgate.
 const (
-	// forwardTimeout is the timeout of a request to another controller. dialTimeout is the timeout of the
-	// connection to it.
-	forwardTimeout, dialTimeout = 3 * time.Second, time.Second
+	// forwardTimeout is the timeout of a request to another controller, which queries an agent in turn. dialTimeout is
+	// the timeout of the connection to it.
+	forwardTimeout, dialTimeout = setsTimeout + time.Second, time.Second
 	// maxForwarded is above the size in bytes of any request that is forwarded.
 	maxForwarded = 64 << 10
 )
 
-// Headers between controllers.
-const (
-	// forwarded is the header of a forwarded request, which is not forwarded again.
-	forwarded = "Headgate-Forwarded"
-	// hasAgent is the header of the response to a forwarded request about the agent of a host, if that agent is
-	// connected to the controller that responds.
-	hasAgent = "Headgate-Agent"
-)
-
-func isForwarded(r *http.Request) bool { return r.Header.Get(forwarded) != "" }
+func isForwarded(r *http.Request) bool { return r.Header.Get(server.ForwardedHeader) != "" }
 
 // forwarder forwards requests about a host's agent to the controller to which the agent is connected,
 // with the credentials of the client: every controller serves every client.
@@ -66,12 +58,8 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if op != nil {
 		scope = op.Agents
 	}
-	connected := scope == server.HostAgent && f.hub.link(host) != nil
 	switch {
-	case connected && isForwarded(r):
-		w.Header().Set(hasAgent, "connected")
-		fallthrough
-	case connected, isForwarded(r), scope == server.NoAgents, len(f.peers) == 0:
+	case isForwarded(r), scope == server.NoAgents, len(f.peers) == 0, scope == server.HostAgent && f.hub.link(host) != nil:
 		f.next.ServeHTTP(w, r)
 	case scope == server.AllAgents:
 		f.merge(w, r, merges[op.ID])
@@ -97,13 +85,14 @@ func (f *forwarder) findAgent(w http.ResponseWriter, r *http.Request, host strin
 	}
 	for _, at := range f.candidates(host) {
 		answer, body, err := f.forward(r, at, text, forwardTimeout)
-		if err != nil || answer.StatusCode >= http.StatusBadRequest || answer.Header.Get(hasAgent) == "" {
+		limited := err == nil && answer.StatusCode == http.StatusTooManyRequests // as if this controller had answered so
+		if err != nil || !hasAgent(answer.StatusCode, body) && !limited {
 			continue
 		}
 		f.mu.Lock()
 		f.lastController[host] = at
 		f.mu.Unlock()
-		for _, name := range []string{"Content-Type", "ETag"} {
+		for _, name := range []string{"Content-Type", "ETag", "Retry-After"} {
 			if v := answer.Header.Get(name); v != "" {
 				w.Header().Set(name, v)
 			}
@@ -113,6 +102,14 @@ func (f *forwarder) findAgent(w http.ResponseWriter, r *http.Request, host strin
 		return
 	}
 	own.Replay(w)
+}
+
+// hasAgent reports whether an answer is from the controller to which the agent is connected.
+func hasAgent(status int, body []byte) bool {
+	var h struct {
+		Connected *bool `json:"connected"` // only in states that a controller without the agent also answers with 200
+	}
+	return status < http.StatusBadRequest && json.Unmarshal(body, &h) == nil && (h.Connected == nil || *h.Connected)
 }
 
 // hostOf returns the host in the path of a request, "" if there is none.
@@ -167,6 +164,6 @@ func (f *forwarder) request(ctx context.Context, of *http.Request, method, url s
 			q.Header.Set(name, v)
 		}
 	}
-	q.Header.Set(forwarded, "1")
+	q.Header.Set(server.ForwardedHeader, "1")
 	return q, nil
 }

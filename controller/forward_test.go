@@ -61,7 +61,8 @@ func TestForward(t *testing.T) {
 			t.Fatalf("the measurement is %+v", other.do(s.operator, "GET", "/v1/hosts/h1/probes/"+p.ID, ""))
 		}
 	}
-	if r := other.must(200, "GET", "/v1/hosts/h1/collective-states", ""); strings.Contains(r.text, "not connected") {
+	s.must(200, "PUT", "/v1/hosts/h1/collectives/db", `{"document": "kind: Collective\nname: db\njoin: root\n"}`)
+	if r := other.must(200, "GET", "/v1/hosts/h1/collective-states", ""); !strings.Contains(r.text, `"controlling":true`) {
 		t.Errorf("the connection sets are %s", r.text)
 	}
 	other.mustAs(a, 403, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:4950"}`)

@@ -202,6 +202,7 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 		if err != nil {
 			return err
 		}
+		announced := true // to live streams; an answer to a query that such a stream has caused would cause the next
 		l.mu.Lock()
 		switch carried := agents.Carried(m).(type) {
 		case *agents.Facts:
@@ -213,12 +214,15 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			l.unwatch(time.Now())
 			h.reports.Add(1)
 		default:
+			_, announced = carried.(*agents.ProbeAnswer)
 			if !l.deliver(m) {
 				slog.Debug("message of an unknown type, or to no open query", "host", l.host, "type", fmt.Sprintf("%T", carried), "query", m.Answer)
 			}
 		}
 		l.mu.Unlock()
-		h.changes.reported(l.host)
+		if announced {
+			h.changes.reported(l.host)
+		}
 	}
 }
 

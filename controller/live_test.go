@@ -45,6 +45,9 @@ func TestLiveIsPushed(t *testing.T) {
 	shown.until(t, told, "/v1/tenants", func(n seenNow) bool { return n.Status == 200 })
 	time.Sleep(time.Second) // the controller reads the store when it starts
 	first := requests()
+	if first == 0 {
+		t.Fatal("the metrics have no requests for the path")
+	}
 	time.Sleep(2 * time.Second)
 	if n := requests(); n != first {
 		t.Errorf("without a change the path was requested %d times in 2 s, want 0", n-first)

@@ -134,9 +134,9 @@ func updateDocument[T any](tx *store.Tx, key string, do func(*T)) error {
 func (o outcome) store(tx *store.Tx, r store.ProbeRun, now time.Time) error {
 	back := schedule.Task{From: r.To, To: r.From, Measure: r.Measure}
 	for _, d := range []struct {
-		task            schedule.Task
-		answer          json.RawMessage
-		peerAddress, to store.ProbeEnd
+		task     schedule.Task
+		answer   json.RawMessage
+		from, to store.ProbeEnd
 	}{
 		{r.Task, o.answers["out"], o.end, r.ServerEnd},
 		{back, o.answers["in"], r.ServerEnd, o.end},
@@ -149,7 +149,7 @@ func (o outcome) store(tx *store.Tx, r store.ProbeRun, now time.Time) error {
 		if d.answer != nil {
 			newest = store.ProbeResult{
 				ID: r.ID, Task: d.task, By: r.From, At: now, Attempted: now, RTT: o.rtt, Answer: d.answer,
-				FromDevices: d.peerAddress.Devices, ToDevices: d.to.Devices, OwnLimit: lower(d.peerAddress.Out, d.to.In),
+				FromDevices: d.from.Devices, ToDevices: d.to.Devices, OwnLimit: lower(d.from.Out, d.to.In),
 			}
 			if err := tx.Put(store.ProbeKey(d.task, now), newest); err != nil {
 				return err

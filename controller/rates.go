@@ -127,13 +127,13 @@ func (t *table) withGroups(names []string, guarantee []uint64) *table {
 		return to
 	}
 	for _, pair := range []struct {
-		to          *reading
-		peerAddress reading
+		to   *reading
+		from reading
 	}{{&out.previous, t.previous}, {&out.current, t.current}, {&out.base, t.base}} {
 		*pair.to = reading{
-			at: pair.peerAddress.at, bytes: moved(pair.peerAddress.bytes), backlog: moved(pair.peerAddress.backlog), drops: moved(pair.peerAddress.drops), marks: moved(pair.peerAddress.marks), delay: moved(pair.peerAddress.delay),
-			queued: moved(pair.peerAddress.queued), queuedBytes: moved(pair.peerAddress.queuedBytes), readAt: moved(pair.peerAddress.readAt),
-			directions: pair.peerAddress.directions,
+			at: pair.from.at, bytes: moved(pair.from.bytes), backlog: moved(pair.from.backlog), drops: moved(pair.from.drops), marks: moved(pair.from.marks), delay: moved(pair.from.delay),
+			queued: moved(pair.from.queued), queuedBytes: moved(pair.from.queuedBytes), readAt: moved(pair.from.readAt),
+			directions: pair.from.directions,
 		}
 	}
 	return out

@@ -10,12 +10,12 @@ import (
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/api/agents"
 	api "headgate.dev/headgate/api/client"
-	top "headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/metrics"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/unit"
 	"headgate.dev/headgate/usage"
+	top "headgate.dev/headgate/view"
 )
 
 // One trace of counters gives the same usage everywhere, to the bit: in package usage, in "headgate top", in the

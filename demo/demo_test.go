@@ -10,12 +10,12 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/internal/golden"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/view"
 )
 
 // TestShowCommand: a shown command fits a terminal, and is valid in a shell.

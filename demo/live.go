@@ -10,10 +10,10 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/view"
 )
 
 // liveStage shows the demo on a terminal: text scrolls, and a live view of the

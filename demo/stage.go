@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/view"
 )
 
 // stage is the output of the demo.

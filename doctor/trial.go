@@ -56,7 +56,7 @@ func simplePlan(dev string, limit unit.Rate, out, in bool) (shaper.Plan, error) 
 	if len(problems) > 0 {
 		return shaper.Plan{}, problems[0]
 	}
-	return shaper.Plan{Dev: dev, Perspective: r.Perspective, Overhead: r.Overhead, Quantum: r.QuantumOptions, Out: r.OutTree, In: r.InTree}, nil
+	return shaper.NewPlan(dev, r), nil
 }
 
 func makePair() error {

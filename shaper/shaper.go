@@ -23,6 +23,11 @@ type Plan struct {
 	In      *group.Tree          `json:"in,omitempty"`
 }
 
+// NewPlan returns the plan of a device with the configuration of an interface, which may name a pattern.
+func NewPlan(dev string, i group.Resolved) Plan {
+	return Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
+}
+
 // Equal reports whether both plans describe the same desired state.
 func (p Plan) Equal(o Plan) bool {
 	return p.Dev == o.Dev && p.Perspective == o.Perspective && p.Overhead == o.Overhead && p.GSO == o.GSO && p.Quantum == o.Quantum &&
@@ -233,6 +238,14 @@ type Client struct {
 	BacklogBytes uint64        `json:"backlog_bytes"`
 	QueueDelay   time.Duration `json:"queue_delay_ns"`
 	At           time.Time     `json:"at"` // when its counters were read
+}
+
+// Name formats the client's prefix.
+func (c Client) Name() string {
+	if !c.Client.IsValid() {
+		return "no address"
+	}
+	return c.Client.String()
 }
 
 // Conn is one connection, identified by its two ends in either order.

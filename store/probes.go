@@ -86,6 +86,6 @@ type ProbeResult struct {
 	ToDevices   []string  `json:"to_devices,omitempty"`
 	OwnLimit    unit.Rate `json:"own_limit,omitempty"`
 	// Attempted is the time of the last attempt. Error is why that attempt failed or was incomplete.
-	Attempted time.Time `json:"attempted"`
-	Error     string    `json:"error,omitempty"`
+	Attempted time.Time `json:"tried"`
+	Error     string    `json:"trouble,omitempty"`
 }

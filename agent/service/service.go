@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/sdnotify"
 	"headgate.dev/headgate/metrics"
 	"headgate.dev/headgate/pending"
 	"headgate.dev/headgate/shaper"
@@ -74,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer kernel.Close()
-	notify, beat := agent.Notifier()
+	notify, beat := sdnotify.New()
 	ag := &agent.Agent{
 		Load: o.load, Engines: o.Engines, Kernel: kernel, Reload: o.Reload, StateFile: claim,
 		Lock: changes.Lock, Pending: changes.Devices,

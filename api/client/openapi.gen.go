@@ -419,7 +419,9 @@ type CollectiveState struct {
 
 // CollectiveStateList defines model for CollectiveStateList.
 type CollectiveStateList struct {
-	Items []CollectiveState `json:"items"`
+	// Connected The agent of the host is connected.
+	Connected *bool             `json:"connected,omitempty"`
+	Items     []CollectiveState `json:"items"`
 
 	// Truncated The list of connections is truncated.
 	Truncated *bool `json:"truncated,omitempty"`
@@ -2277,7 +2279,7 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/tenants (the `ListTenants` operationId).
 	ListTenants(ctx context.Context, params *ListTenantsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteTenant Delete a tenant that has no groups and no tokens
+	// DeleteTenant Delete a tenant that has no groups and no valid tokens
 	//
 	// Corresponds with DELETE /v1/tenants/{tenant} (the `DeleteTenant` operationId).
 	DeleteTenant(ctx context.Context, tenant PathTenant, params *DeleteTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3290,7 +3292,7 @@ func (c *Client) ListTenants(ctx context.Context, params *ListTenantsParams, req
 	return c.Client.Do(req)
 }
 
-// DeleteTenant Delete a tenant that has no groups and no tokens
+// DeleteTenant Delete a tenant that has no groups and no valid tokens
 //
 // Corresponds with DELETE /v1/tenants/{tenant} (the `DeleteTenant` operationId).
 func (c *Client) DeleteTenant(ctx context.Context, tenant PathTenant, params *DeleteTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error) {

@@ -41,6 +41,22 @@ func Decode[T any](r *http.Response, err error) (out T, _ error) {
 	return out, err
 }
 
+// DecodeWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource does
+// not exist, which is no error.
+func DecodeWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
+	now, err = Decode[T](r, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return now, nil, nil
+	}
+	if err != nil {
+		return now, nil, err
+	}
+	if text := r.Header.Get("ETag"); text != "" {
+		tag = &text
+	}
+	return now, tag, nil
+}
+
 // ListAll reads all pages of a list. one requests the page after a cursor.
 func ListAll[T any](one func(after *string) (items []T, next *string, err error)) ([]T, error) {
 	all := []T{}
@@ -53,6 +69,23 @@ func ListAll[T any](one func(after *string) (items []T, next *string, err error)
 			return all, nil
 		}
 		after = next
+	}
+}
+
+// ListUpTo reads up to most items of a list whose newest items come first, over several pages: a page may have
+// fewer items than requested although more exist. one requests the page before a cursor.
+func ListUpTo[T any](most int, one func(before *string, limit *int) (items []T, next *string, err error)) ([]T, error) {
+	all := []T{}
+	for before := (*string)(nil); ; {
+		left := most - len(all)
+		items, next, err := one(before, &left)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if before = next; before == nil || len(all) >= most {
+			return all, nil
+		}
 	}
 }
 

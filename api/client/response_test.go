@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -60,5 +61,27 @@ func TestListAll(t *testing.T) {
 	})
 	if err != nil || !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// ListUpTo continues after a short page, and stops at its bound or at the last page.
+func TestListUpTo(t *testing.T) {
+	pages := map[string][]int{"": {9, 8}, "8": {7}, "7": {6, 5}}
+	for most, want := range map[int]string{2: "[9 8]", 3: "[9 8 7]", 4: "[9 8 7 6 5]", 50: "[9 8 7 6 5]"} {
+		got, err := ListUpTo(most, func(before *string, limit *int) ([]int, *string, error) {
+			at := ""
+			if before != nil {
+				at = *before
+			}
+			page := pages[at]
+			next := fmt.Sprint(page[len(page)-1])
+			if pages[next] == nil {
+				return page, nil, nil
+			}
+			return page, &next, nil
+		})
+		if err != nil || fmt.Sprint(got) != want {
+			t.Errorf("up to %d: %v, %v, want %s", most, got, err, want)
+		}
 	}
 }

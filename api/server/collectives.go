@@ -39,13 +39,15 @@ func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, ho
 		return
 	}
 	out, err := s.Agents.Sets(r.Context(), host)
-	silent := "the agent did not report the state of this connection set"
+	_, connected := s.Agents.State(host)
+	out.Connected = &connected
+	noState := "the agent did not report the state of this connection set"
 	if err != nil {
-		silent = err.Error()
+		noState = err.Error()
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, state := range out.Items {
-		told[state.Set] = true
+		reported[state.Set] = true
 	}
 	for _, d := range docs {
 		var c store.Collective
@@ -53,8 +55,8 @@ func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, ho
 			problem(w, r, err)
 			return
 		}
-		if !told[c.Name] {
-			out.Items = append(out.Items, api.CollectiveState{Set: c.Name, Error: &silent, Connections: []api.CollectiveConnection{}})
+		if !reported[c.Name] {
+			out.Items = append(out.Items, api.CollectiveState{Set: c.Name, Error: &noState, Connections: []api.CollectiveConnection{}})
 		}
 	}
 	writeResource(w, r, out, nil)

@@ -12,7 +12,7 @@ import (
 // WatchEvents streams changes as they are committed.
 func (s *Server) WatchEvents(w http.ResponseWriter, r *http.Request, p api.WatchEventsParams) {
 	by := principalOf(r)
-	end, err := s.streams.begin(by)
+	end, err := s.streams.begin(by, false)
 	if err != nil {
 		problem(w, r, err)
 		return

@@ -41,7 +41,7 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p api.WatchLi
 			return
 		}
 	}
-	end, err := s.streams.begin(principalOf(r))
+	end, err := s.streams.begin(principalOf(r), r.Header.Get(ForwardedHeader) != "")
 	if err != nil {
 		problem(w, r, err)
 		return
@@ -96,7 +96,12 @@ func (s *Server) watch(r *http.Request, path string, changed <-chan struct{}, ou
 		if err != nil {
 			return
 		}
-		q.Header, q.RemoteAddr, q.Host = r.Header.Clone(), r.RemoteAddr, r.Host
+		for _, name := range []string{"Authorization", ForwardedHeader} {
+			if v := r.Header.Get(name); v != "" {
+				q.Header.Set(name, v)
+			}
+		}
+		q.RemoteAddr, q.Host = r.RemoteAddr, r.Host
 		now := RecordResponse(s.Cluster, q)
 		if ctx.Err() != nil {
 			return

@@ -148,7 +148,7 @@ type ServerInterface interface {
 	// ListTenants List tenants
 	// (GET /v1/tenants)
 	ListTenants(w http.ResponseWriter, r *http.Request, params ListTenantsParams)
-	// DeleteTenant Delete a tenant that has no groups and no tokens
+	// DeleteTenant Delete a tenant that has no groups and no valid tokens
 	// (DELETE /v1/tenants/{tenant})
 	DeleteTenant(w http.ResponseWriter, r *http.Request, tenant PathTenant, params DeleteTenantParams)
 	// GetTenant Get a tenant

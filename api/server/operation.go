@@ -17,6 +17,8 @@ type Operation struct {
 	ID string
 	// Agents is whose agents report what the response is made of.
 	Agents AgentScope
+	// Polled is true if nothing announces a change of the response.
+	Polled bool
 
 	roles     []store.Role
 	largeBody bool
@@ -50,6 +52,8 @@ func readOperations(spec *openapi3.T) (map[*openapi3.Operation]*Operation, error
 					text, _ := value.(string)
 					op.Agents = AgentScope(text)
 					ok = op.Agents == AllAgents || op.Agents == HostAgent && strings.HasPrefix(path, hostPath+"{host}")
+				case "x-live":
+					op.Polled, ok = true, value == "poll"
 				case "x-large-body":
 					op.largeBody, ok = value.(bool)
 				default:
@@ -96,6 +100,10 @@ func (s *Server) find(pattern, method string) (path string, item *openapi3.PathI
 	}
 	return path, item, item.GetOperation(method)
 }
+
+// ForwardedHeader marks a request that another controller has forwarded. Any client may set it: it only keeps this
+// controller from forwarding the request in turn.
+const ForwardedHeader = "Headgate-Forwarded"
 
 // hostPath is the path below which each host has a path of its own.
 const hostPath = "/v1/hosts/"

@@ -157,6 +157,16 @@ func (s *Server) GetProbeState(w http.ResponseWriter, r *http.Request) {
 	writeResource(w, r, out, err)
 }
 
+// probeResult is the API form of a result, whose last attempt has other keys than in the store.
+type probeResult struct {
+	store.ProbeResult
+	Attempted time.Time `json:"attempted"`
+	Error     string    `json:"error,omitempty"`
+	// Tried and Trouble hide the store's keys.
+	Tried   *struct{} `json:"tried,omitempty"`
+	Trouble *struct{} `json:"trouble,omitempty"`
+}
+
 // ListProbeResults lists the results of the probe schedule.
 func (s *Server) ListProbeResults(w http.ResponseWriter, r *http.Request, p api.ListProbeResultsParams) {
 	kind := store.Probes
@@ -170,8 +180,8 @@ func (s *Server) ListProbeResults(w http.ResponseWriter, r *http.Request, p api.
 			below = store.Prefix(kind, *p.From, *p.To)
 		}
 	}
-	out, err := listPage(r.Context(), s.Store, below, p.After, p.Limit, func(v store.ProbeResult) (store.ProbeResult, bool) {
-		return v, (p.To == nil || v.To == *p.To) && (p.Measure == nil || v.Measure == string(*p.Measure)) && (p.Since == nil || !v.Attempted.Before(*p.Since))
+	out, err := listPage(r.Context(), s.Store, below, p.After, p.Limit, func(v store.ProbeResult) (probeResult, bool) {
+		return probeResult{ProbeResult: v, Attempted: v.Attempted, Error: v.Error}, (p.To == nil || v.To == *p.To) && (p.Measure == nil || v.Measure == string(*p.Measure)) && (p.Since == nil || !v.Attempted.Before(*p.Since))
 	})
 	writeResource(w, r, out, err)
 }

@@ -31,10 +31,13 @@ type streams struct {
 }
 
 // begin counts a new stream until end is called, or refuses the stream if the quota is exceeded.
-func (s *streams) begin(p store.Token) (end func(), err error) {
+func (s *streams) begin(p store.Token, forwarded bool) (end func(), err error) {
 	of := "token " + p.ID
 	if p.Tenant != "" {
 		of = "tenant " + p.Tenant
+	}
+	if forwarded { // those of clients of other controllers have a quota of their own
+		of = "forwarded " + of
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

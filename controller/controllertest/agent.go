@@ -51,6 +51,10 @@ func Connect(t testing.TB, dir string, others ...func(*Agent)) *Agent {
 			answer(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(`{"peer": "` + q.Peer + `"}`)})
 			return nil
 		}),
+		remote.Answer(func(_ context.Context, q *agents.SetsQuery, answer func(*agents.SetsAnswer)) error {
+			answer(&agents.SetsAnswer{Id: q.Id, States: []byte(`[{"set": "db", "controlling": true, "connections": []}]`)})
+			return nil
+		}),
 	}
 	for _, other := range others {
 		other(a)

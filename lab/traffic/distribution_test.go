@@ -101,19 +101,19 @@ func TestDrawsHaveTheirMean(t *testing.T) {
 
 func TestDistributionValidate(t *testing.T) {
 	for want, d := range map[string]Distribution[time.Duration]{
-		"kind: \"normal\" is not a distribution":           {Kind: "normal", Mean: 1},
-		"has only a mean":                                  {Mean: 1, Shape: 2},
-		"max: 2ns is not above the min of 2ns":             {Kind: Uniform, Min: 2, Max: 2},
-		"has min and max":                                  {Kind: Uniform, Mean: 2, Max: 2},
-		"mean: a distribution that is pareto needs a mean": {Kind: Pareto, Shape: 2},
-		"shape: the shape 1 of a Pareto distribution is":   {Kind: Pareto, Mean: 1, Shape: 1},
-		"s NaN is not between":                             {Kind: Pareto, Mean: 1, Shape: math.NaN()},
-		"sigma":                                            {Kind: Lognormal, Mean: 1},
-		"has no shape":                                     {Kind: Exponential, Mean: 1, Shape: 1},
-		"max: 2ns is not above the mean":                   {Kind: Exponential, Mean: 2, Max: 2},
-		"min: min is only for a uniform":                   {Kind: Exponential, Mean: 2, Min: 1},
-		"mean: -2ns is not between":                        {Kind: Exponential, Mean: -2},
-		"is not between 0 and":                             {Mean: math.MaxInt64},
+		"kind: \"normal\" is not a distribution":            {Kind: "normal", Mean: 1},
+		"has only a mean":                                   {Mean: 1, Shape: 2},
+		"max: 2ns is not above the min of 2ns":              {Kind: Uniform, Min: 2, Max: 2},
+		"has min and max":                                   {Kind: Uniform, Mean: 2, Max: 2},
+		"mean: a distribution that is pareto needs a mean":  {Kind: Pareto, Shape: 2},
+		"shape: the shape 1 of a Pareto distribution is":    {Kind: Pareto, Mean: 1, Shape: 1},
+		"shape NaN of a Pareto distribution is not between": {Kind: Pareto, Mean: 1, Shape: math.NaN()},
+		"sigma":                          {Kind: Lognormal, Mean: 1},
+		"has no shape":                   {Kind: Exponential, Mean: 1, Shape: 1},
+		"max: 2ns is not above the mean": {Kind: Exponential, Mean: 2, Max: 2},
+		"min: min is only for a uniform": {Kind: Exponential, Mean: 2, Min: 1},
+		"mean: -2ns is not between":      {Kind: Exponential, Mean: -2},
+		"is not between 0 and":           {Mean: math.MaxInt64},
 	} {
 		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error is %v, want %q", d, err, want)

@@ -1,5 +1,5 @@
-// Package engines lists the engines that are built into the program. It is no engine, and chooses
-// none: a configuration does.
+// Package engines lists the engines that are built into the program, and finds what they cannot enforce of a
+// configuration, or enforce only approximately. It is no engine, and chooses none: a configuration does.
 package engines
 
 import (

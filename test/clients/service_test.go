@@ -99,7 +99,7 @@ func (s *service) connect(t *testing.T) {
 				BacklogBytes: []uint64{1500}, Drops: []uint64{1}, Marks: []uint64{2}, QueueDelayNs: []uint64{240_000},
 			}}}
 		}
-		a.Handlers = append(a.Handlers[1:], // its probe handler
+		a.Handlers = append(a.Handlers[1:2], // its probe handler
 			remote.Answer(func(_ context.Context, q *agents.UsageQuery, answer func(*agents.UsageAnswer)) error {
 				answer(&agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/shop", Seconds: 60, DeliveredBytes: 7}}})
 				return nil

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"headgate.dev/headgate/cli"
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/demo"
 	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/internal/netdev"
@@ -23,6 +22,7 @@ import (
 	"headgate.dev/headgate/lab/labtest"
 	"headgate.dev/headgate/lab/traffic"
 	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/view"
 )
 
 // demoName returns the name of the network of a demo that a process runs.

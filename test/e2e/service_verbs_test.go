@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
 	"headgate.dev/headgate/lab/traffic"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/view"
 )
 
 // run runs a command of a logged-in user, and returns output and exit code.

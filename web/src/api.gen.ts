@@ -74,6 +74,8 @@ export type CollectiveState = {
 	since_ns?: number;
 };
 export type CollectiveStateList = {
+	/** The agent of the host is connected. */
+	connected?: boolean;
 	items: (CollectiveState)[];
 	/** The list of connections is truncated. */
 	truncated?: boolean;
@@ -771,7 +773,7 @@ export const getSession = () =>
 /** List tenants */
 export const listTenants = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<TenantList>("GET", `/v1/tenants`, { query });
-/** Delete a tenant that has no groups and no tokens */
+/** Delete a tenant that has no groups and no valid tokens */
 export const deleteTenant = (tenant: Name, change?: Change) =>
 	call<void>("DELETE", `/v1/tenants/${encodeURIComponent(tenant)}`, { change });
 /** Get a tenant */

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/internal/route"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/unit"
 )
@@ -32,6 +34,12 @@ type Options struct {
 	Capacity unit.Rate
 	// Burst returns the burst that a limit passes at once; nil means unknown.
 	Burst func(limit unit.Rate) unit.Bytes
+	// Compare returns the changes of a configuration, and Apply applies it and returns the time of the rollback,
+	// which is Within later; nil only proposes limits. Observe returns the state of the device.
+	Compare func(config.Set) ([]rollout.Step, error)
+	Apply   func(config.Set) (until time.Time, err error)
+	Within  time.Duration
+	Observe func() (shaper.State, error)
 }
 
 // Measure measures the directions that a target limits, and proposes their limits. Each limit is verified

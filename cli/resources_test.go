@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/internal/golden"
+)
+
+// answers are the responses of a service, by method and path.
+var answers = map[string]string{
+	"GET /v1/tenants":              `{"items": [{"name": "shop", "description": "the web shop", "requests_per_second": 200}], "next": "shop"}`,
+	"GET /v1/tenants?after":        `{"items": [{"name": "video"}]}`,
+	"GET /v1/tenants/shop":         `{"name": "shop", "description": "the web shop", "requests_per_second": 200}`,
+	"DELETE /v1/tenants/shop":      ``,
+	"GET /v1/hosts":                `{"items": [{"name": "web1", "connected": true, "version": "1.2.3", "applied": "1/4711", "description": "rack 4"}, {"name": "web2", "connected": false}, {"name": "web3", "revoked": true}], "next": "web3"}`,
+	"GET /v1/hosts?after":          `{"items": [{"name": "web4"}]}`,
+	"GET /v1/hosts/web1":           `{"name": "web1", "connected": true, "version": "1.2.3", "description": "rack 4", "devices": [{"name": "eth0", "up": true, "mtu": 1500, "speed": "1Gbit", "owner": "controller"}, {"name": "eth1", "up": false, "error": "no such device", "foreign": ["qdisc tbf 8001: root", "qdisc ingress ffff:"]}]}`,
+	"GET /v1/hosts/web2":           `{"name": "web2"}`,
+	"DELETE /v1/hosts/web1":        ``,
+	"GET /v1/tokens":               `{"items": [{"id": "3f9a", "name": "ci", "role": "tenant", "tenant": "shop", "created": "2026-05-01T00:00:00Z", "expires": "2026-06-01T10:00:00Z"}], "next": "3f9a"}`,
+	"GET /v1/tokens?after":         `{"items": [{"id": "4f9a", "name": "web1", "role": "agent", "host": "web1", "created": "2026-05-01T00:00:00Z", "expires": "2026-05-01T01:00:00Z"}, {"id": "5f", "name": "admin", "role": "operator", "created": "2026-05-01T00:00:00Z", "expires": "2026-07-01T00:00:00Z"}]}`,
+	"POST /v1/tokens":              `{"id": "6f9a", "name": "ci", "role": "tenant", "tenant": "shop", "token": "secret", "created": "2026-05-01T00:00:00Z", "expires": "2026-06-01T00:00:00Z"}`,
+	"DELETE /v1/tokens/3f9a":       ``,
+	"GET /v1/audit":                `{"items": [{"id": "a", "at": "2026-05-01T10:00:00Z", "principal": "ci", "role": "tenant", "request": "PUT /v1/hosts/web1/interfaces/eth0", "revision": 4711}], "next": "a"}`,
+	"GET /v1/audit?before":         `{"items": [{"id": "b", "at": "2026-05-01T09:00:00Z", "principal": "admin", "request": "POST /v1/tokens"}]}`,
+	"GET /v1/probe-schedule":       `{"measures": [{"measure": "path", "every": "6h"}], "bytes": "10MB", "time": "30s", "budget": "1GB", "quiet": [{"days": ["mon", "tue"], "from": "08:00", "to": "18:00"}], "zone": "Europe/Berlin", "hosts": [{"host": "web1"}, {"host": "web2"}]}`,
+	"GET /v1/probe-state":          `{"running": [{"id": "x", "from": "web1", "to": "web2", "measure": "path", "began": "2026-05-01T10:00:00Z"}], "spent": [{"host": "web1", "bytes": "12MB"}]}`,
+	"DELETE /v1/probe-schedule":    ``,
+	"GET /v1/probes":               `{"items": [{"from": "web1", "to": "web2", "measure": "tokenrate", "at": "2026-05-01T10:00:00Z", "attempted": "2026-05-01T10:00:00Z", "answer": {"capacity": {"value": 1e9, "low": 9e8, "high": 1.1e9}, "token_rate": {"rate": {"value": 1e8, "low": 9.9e7, "high": 1.01e8}, "bucket": {"cannot_tell": "none was emptied"}}, "bytes": "10MB", "seconds": 2.5}}], "next": "x"}`,
+	"GET /v1/probes?after":         `{"items": [{"from": "web2", "to": "web1", "measure": "capacity", "attempted": "2026-05-01T11:00:00Z", "error": "no response"}, {"from": "web2", "to": "web3", "measure": "capacity", "at": "2026-05-01T10:00:00Z", "attempted": "2026-05-01T10:00:00Z", "answer": {"capacity": {"value": 1e9, "at_least": true}}}]}`,
+	"GET /v1/hosts/web1/proposals": `{"items": [{"dev": "eth0", "out": {"limit": "45Mbit", "before": "50Mbit", "from": "web1", "to": "web2", "measure": "tokenrate", "at": "2026-05-01T10:00:00Z", "notes": ["one of 3 results differs"]}, "in": {"cannot_tell": "no result"}}]}`,
+	"POST /v1/hosts/web1/probes":   `{"id": "p1", "state": "running"}`,
+	"GET /v1/hosts/web1/probes/p1": `{"id": "p1", "state": "done", "result": {"host": "10.0.0.2", "rtt_ns": 2000000, "directions": {"out": {"capacity": {"value": 1e9, "low": 9e8, "high": 1.1e9}, "token_rate": {"rate": {"value": 1e8, "low": 9.9e7, "high": 1.01e8}, "bucket": {"value": 1e6, "low": 9e5, "high": 1.1e6}}, "layer_3": 0.99, "lost": 0.01, "flaws": ["2 packets reordered"], "bytes": "10MB", "seconds": 2.5}, "in": {"capacity": {"cannot_tell": "no packets"}, "bytes": "1MB"}}}}`,
+	"GET /v1/usage": `{"missing": ["web2"], "items": [{"host": "web1", "dev": "eth0", "direction": "out", "group": "web", "tenant": "shop", "seconds": 3600, "offered_bytes": 2000000, "delivered_bytes": 1900000, "guaranteed_bytes": 1000000, "borrowed_bytes": 900000, "lent_bytes": 5, "drops": 3, "marks": 4, "unmet_seconds": 7},
+		{"host": "web1", "dev": "eth0", "direction": "in", "group": "rest", "seconds": 60}]}`,
+	"GET /v1/hosts/web1/interfaces":                        `{"items": [{"dev": "eth0"}]}`,
+	"GET /v1/hosts/web1/interfaces/eth0":                   `{"dev": "eth0", "engine": "htb", "out": {"limit": "50Mbit", "spare": "equal", "groups": []}}`,
+	"GET /v1/hosts/web1/interfaces/eth0/out/groups":        `{"items": [{"path": "web", "guaranteed_rate": "20Mbit", "ceiling_rate": "50Mbit"}, {"path": "web/a", "ceiling_rate": "40Mbit"}]}`,
+	"GET /v1/hosts/web1/interfaces/eth0/history":           `{"items": [{"id": "a", "at": "2026-05-01T10:00:00Z", "principal": "ci", "role": "tenant", "request": "PUT /v1/hosts/web1/interfaces/eth0", "revision": 4711}]}`,
+	"POST /v1/hosts/web1/interfaces/eth0/rollback":         `{"dev": "eth0", "out": {"limit": "50Mbit", "groups": []}}`,
+	"DELETE /v1/hosts/web1/interfaces/eth0":                ``,
+	"GET /v1/hosts/web1/interfaces/eth0/connections":       `{"items": [{"connection": "tcp 10.0.0.1:443 10.0.0.2:55000", "group": "web/a"}], "next": "tcp"}`,
+	"GET /v1/hosts/web1/interfaces/eth0/connections?after": `{"items": [{"connection": "udp 10.0.0.1:53 10.0.0.2:999", "group": "rest"}]}`,
+	"GET /v1/hosts/web1/policy":                            `{"text": "kind: Interface\ndev: eth0\nout:\n  limit: 50Mbit\n  groups:\n    - {name: web, guarantee: 20Mbit, match: [{dport: 443}], groups: [{name: a}]}\n    - {name: rest, default: true}\n---\nkind: Collective\nname: db\ncgroup: /db\n"}`,
+	"GET /v1/hosts/web1/rates": `{"items": [
+		{"dev": "eth0", "direction": "out", "group": "web", "guaranteed_bps": 20000000, "delivered_bps": 1, "borrowed_bps": 0, "lent_bps": 0, "unused_bps": 0, "at": "2026-05-01T10:00:00Z", "delivered_bytes": 2500000, "drops": 3, "marks": 4},
+		{"dev": "eth0", "direction": "out", "group": "web/a", "guaranteed_bps": 20000000, "delivered_bps": 1, "borrowed_bps": 0, "lent_bps": 0, "unused_bps": 0, "at": "2026-05-01T10:00:00Z", "delivered_bytes": 2500000, "backlog_bytes": 3000, "queue_delay_ns": 2000000}]}`,
+	"GET /v1/hosts/web1/collective-states": `{"items": [{"set": "db", "controlling": true, "connections": [{"id": 7, "local": "10.0.0.1:5432", "remote": "10.0.1.1:40000", "learned_rate": "5Mbit", "rate": "4Mbit", "rtt_ns": 24000000, "window_cap": "30kB", "pacing_cap": "4Mbit", "retransmits": 3}, {"id": 8, "local": "10.0.0.1:5432", "remote": "10.0.1.2:40000", "weight": 4}]}, {"set": "backup", "destination": "10.0.0.9", "cgroup_missing": true, "error": "no cgroup"}], "truncated": true}`,
+	"DELETE /v1/hosts/web1/collectives/db": ``,
+}
+
+// TestResources holds the requests and the output of the commands of a service, against one that has a few of
+// each resource.
+func TestResources(t *testing.T) {
+	zone := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = zone })
+	var mu sync.Mutex
+	var asked strings.Builder
+	serveWith(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		body, _ := io.ReadAll(r.Body)
+		query, _ := url.QueryUnescape(r.URL.RawQuery)
+		request := strings.Join([]string{r.Method, r.URL.Path, query, r.Header.Get("If-Match"), string(body)}, " ")
+		fmt.Fprintln(&asked, strings.Join(strings.Fields(request), " "))
+		key := r.Method + " " + r.URL.Path
+		for _, page := range []string{"after", "before"} {
+			if r.URL.Query().Has(page) {
+				key += "?" + page
+			}
+		}
+		text, known := answers[key]
+		switch {
+		case known:
+			w.Header().Set("ETag", `"7"`)
+			io.WriteString(w, text)
+		case r.Method == http.MethodPut:
+			w.Write(body)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, `{"type": "about:blank", "title": "not found", "status": 404}`)
+		}
+	})
+	w := newWorld(t)
+	w.write("host.yaml", "kind: Interface\ndev: eth0\nout: {limit: 40Mbit, groups: [{name: web, guarantee: 20Mbit}, {name: rest, default: true}]}\n---\nkind: Collective\nname: backup\ncgroup: /backup\n")
+	w.write("schedule.yaml", strings.ReplaceAll(scheduleExample, "\n  ", "\n")[2:])
+	var b strings.Builder
+	for line := range strings.Lines(readFile("testdata/resources.commands")) {
+		args := strings.Fields(line)
+		for i, a := range args {
+			args[i] = strings.ReplaceAll(strings.ReplaceAll(a, "_", " "), "DIR", w.dir)
+		}
+		asked.Reset()
+		r := w.run(args...)
+		fmt.Fprintf(&b, "$ headgate %s", line)
+		for request := range strings.Lines(asked.String()) {
+			b.WriteString("> " + request)
+		}
+		fmt.Fprintf(&b, "%s%s", r.err, r.out)
+		if r.code != 0 {
+			fmt.Fprintf(&b, "exit %d\n", r.code)
+		}
+		b.WriteByte('\n')
+	}
+	golden.Compare(t, "testdata/resources.txt", b.String())
+}

@@ -1,0 +1,5 @@
+// Package summary describes a configuration as Headgate reads it, as JSON and for people: devices with their
+// groups, ceilings and rules resolved, probe servers and connection sets.
+//
+// It reports no mistakes: package config does, and a Report can have them.
+package summary

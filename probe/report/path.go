@@ -1,0 +1,159 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+)
+
+// Write prints a report as a table with a column for each direction.
+func Write(w io.Writer, m *path.Report) error {
+	head := m.Host
+	if m.RTT > 0 {
+		head += fmt.Sprintf(", round trip %v", m.RTT.Round(10*time.Microsecond))
+	}
+	fmt.Fprintln(w, head)
+	rows := [][]string{{"PATH"}}
+	var answers []*path.Answer
+	for _, d := range probe.Directions {
+		if a := m.Directions[d]; a != nil {
+			rows[0] = append(rows[0], strings.ToUpper(string(d)))
+			answers = append(answers, a)
+		}
+	}
+	add := func(name string, cell func(*path.Answer) string) {
+		row := []string{name}
+		some := false
+		for _, a := range answers {
+			text := cell(a)
+			some = some || text != ""
+			row = append(row, text)
+		}
+		if some {
+			rows = append(rows, row)
+		}
+	}
+	for _, r := range answerRows {
+		add(r.name, r.cell)
+	}
+	if err := text.Table(w, "", rows); err != nil {
+		return err
+	}
+	for i, a := range answers {
+		for _, f := range a.Flaws {
+			fmt.Fprintf(w, "%s: %s\n", strings.ToLower(rows[0][i+1]), f)
+		}
+	}
+	return nil
+}
+
+// answerRows are the rows of the table. A row without values is left out.
+var answerRows = []struct {
+	name string
+	cell func(*path.Answer) string
+}{
+	{"capacity", func(a *path.Answer) string {
+		if a.Capacity == nil {
+			return ""
+		}
+		return rateText(*a.Capacity)
+	}},
+	{"token rate", func(a *path.Answer) string {
+		if a.TokenRate == nil {
+			return ""
+		}
+		return rateText(a.TokenRate.Rate)
+	}},
+	{"  of IP packets", func(a *path.Answer) string {
+		if a.TokenRate == nil || !a.TokenRate.Rate.Known() {
+			return ""
+		}
+		return probe.FormatRate(a.TokenRate.Rate.Value * a.LayerThree)
+	}},
+	{"bucket", func(a *path.Answer) string {
+		if a.TokenRate == nil {
+			return ""
+		}
+		return a.TokenRate.Bucket.Format(probe.FormatBytes)
+	}},
+	{"either", func(a *path.Answer) string {
+		if a.TokenRate == nil || a.TokenRate.Joint == nil {
+			return ""
+		}
+		j := a.TokenRate.Joint
+		return fmt.Sprintf("token rate >= %s, or bucket + rate * %.0f ms >= %s", probe.FormatRate(j.Rate), j.Took*1e3, j.Bytes)
+	}},
+	{"limiter", func(a *path.Answer) string {
+		if a.Limiter == nil {
+			return ""
+		}
+		return limiterText(a.Limiter)
+	}},
+	{"available", func(a *path.Answer) string {
+		if a.Available == nil {
+			return ""
+		}
+		return rateText(a.Available.Available)
+	}},
+	{"lost", func(a *path.Answer) string {
+		if a.Lost == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f %%", a.Lost*100)
+	}},
+	{"sent", func(a *path.Answer) string {
+		if a.Seconds == 0 {
+			return probe.FormatBytes(float64(a.Bytes))
+		}
+		return fmt.Sprintf("%s in %.2f s", probe.FormatBytes(float64(a.Bytes)), a.Seconds)
+	}},
+}
+
+// Line formats the parts of an answer as a line. It leaves out the capacity, unless it is what was measured.
+func Line(a *path.Answer, measure string) (text string) {
+	for _, row := range answerRows {
+		switch row.name {
+		case "capacity", "token rate", "bucket", "limiter", "available":
+			if cell := row.cell(a); cell != "" && (row.name != "capacity" || measure == "capacity" || measure == "path") {
+				if text != "" {
+					text += ", "
+				}
+				text += row.name + " " + cell
+			}
+		}
+	}
+	return text
+}
+
+func rateText(e probe.Estimate) string { return e.Format(probe.FormatRate) }
+
+// limiterText returns the limiter type with its parameters.
+func limiterText(r *limiter.Result) string {
+	text := string(r.Class)
+	switch {
+	case r.Cannot != "":
+		return "cannot estimate: " + r.Cannot
+	case r.Ticks != nil:
+		text += fmt.Sprintf(", %s packets every %s", plain(r.Ticks.Packets), milliseconds(r.Ticks.Interval))
+	case r.Class == limiter.Scheduling && len(r.Schedules) > 0:
+		s := r.Schedules[0]
+		text += fmt.Sprintf(" of the %s, %s active, %s asleep", s.At, milliseconds(s.Active), milliseconds(s.Sleeping))
+	case r.Class == limiter.CPU && r.Rate != nil:
+		text += ", " + rateText(*r.Rate)
+	}
+	return text
+}
+
+func plain(e probe.Estimate) string {
+	return e.Format(func(v float64) string { return fmt.Sprintf("%.4g", v) })
+}
+
+func milliseconds(e probe.Estimate) string {
+	return e.Format(func(v float64) string { return fmt.Sprintf("%.4gms", v/1e6) })
+}

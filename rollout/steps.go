@@ -1,0 +1,203 @@
+package rollout
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+)
+
+// Step is the changes of one device, or of one connection set of a host of a service.
+type Step struct {
+	Dev     string          `json:"dev,omitempty"`
+	Set     string          `json:"set,omitempty"`
+	Engine  group.Engine    `json:"engine,omitempty"`
+	Changes []shaper.Change `json:"changes"`
+
+	plan   shaper.Plan
+	before pending.Snapshot // the actual state before the change
+}
+
+// Write prints steps for people.
+func Write(w io.Writer, steps []Step) error {
+	for _, s := range steps {
+		name := s.Dev
+		if s.Set != "" {
+			name = "set " + s.Set
+		}
+		if len(s.Changes) == 0 {
+			if _, err := fmt.Fprintf(w, "%s: up to date\n", name); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(w, "%s: %s\n", name, text.Count(len(s.Changes), "change"))
+		for _, change := range s.Changes {
+			if _, err := fmt.Fprintf(w, "  %v\n", change); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Target is an existing device and its desired state.
+type Target struct {
+	source config.Interface
+	plan   shaper.Plan
+}
+
+// Targets returns the devices that a configuration configures. A named device must exist,
+// unless ignoreMissing is true; a pattern matches the devices that exist.
+func (m *Machine) Targets(set config.Set, ignoreMissing bool) ([]Target, error) {
+	devices, err := m.Devices()
+	if err != nil {
+		return nil, err
+	}
+	var out []Target
+	for _, i := range set.Interfaces {
+		found := false
+		if i.WrittenDev() != i.Dev {
+			m.Note("%s: %s is the device %s", i.Name(), i.WrittenDev(), i.Dev)
+		}
+		for _, dev := range devices {
+			if owner, ok := set.For(dev); ok && owner.Dev == i.Dev {
+				found = true
+				out = append(out, Target{i, shaper.NewPlan(dev, i.Resolved)})
+			}
+		}
+		switch {
+		case found:
+		case group.IsPattern(i.Dev):
+			m.Note("%s: no device matches %q now", i.Name(), i.Dev)
+		case ignoreMissing:
+			m.Note("%s: skipping %s: %v", i.Name(), i.Dev, shaper.ErrNoDevice)
+		default:
+			return nil, fmt.Errorf("%s: %s: %w: create it first, or set --ignore-missing", i.Name(), i.Dev, shaper.ErrNoDevice)
+		}
+	}
+	return out, nil
+}
+
+// Steps compares all targets with the kernel, and changes nothing. The error joins the errors of all devices.
+func (m *Machine) Steps(targets []Target) ([]Step, error) {
+	steps := []Step{}
+	var failed []error
+	for _, t := range targets {
+		s, err := m.step(t)
+		if err == nil {
+			err = m.warnForeign(t.plan, t.source.Engine)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", t.source.Name(), err))
+		}
+		steps = append(steps, s)
+	}
+	return steps, errors.Join(failed...)
+}
+
+func (m *Machine) step(t Target) (Step, error) {
+	s := Step{Dev: t.plan.Dev, Engine: t.source.Engine, Changes: []shaper.Change{}, plan: t.plan, before: pending.Snapshot{Dev: t.plan.Dev}}
+	engine, err := m.Engine(s.Engine)
+	if err != nil {
+		return s, err
+	}
+	now, err := m.Observe(s.Dev)
+	switch {
+	case errors.Is(err, shaper.ErrNotShaped):
+	case err != nil:
+		return s, err
+	default:
+		s.before.Engine, s.before.Plan = now.Engine, &now.Plan
+		if now.Engine != s.Engine {
+			s.Changes = append(s.Changes, shaper.Change{Verb: "remove", Object: "engine " + string(now.Engine)})
+		}
+	}
+	changes, err := engine.Diff(s.plan)
+	s.Changes = append(s.Changes, changes...)
+	return s, err
+}
+
+// warnForeign warns about foreign tcx programs that run before the classifier and can keep
+// packets from it. They are no error, because most of them pass on all packets.
+func (m *Machine) warnForeign(p shaper.Plan, engine group.Engine) error {
+	sooner, err := m.Foreign(p.Dev)
+	for side, d := range attach.Directions(p) {
+		for _, what := range sooner[side] {
+			if d.Tree != nil {
+				m.Note("headgate: warning: %s: %s runs before Headgate's classifier: packets that it accepts, other than with TCX_NEXT, are in no group of %q, and %s", p.Dev, what, d, bypassEffect(engine, side))
+			}
+		}
+	}
+	return err
+}
+
+// bypassEffect describes the effect on packets that bypass the classifier. HTB puts them in the
+// class of control traffic, whose ceiling is shaper/htb's controlCeiling.
+func bypassEffect(engine group.Engine, side int) string {
+	if engine == group.HTB && side == attach.Egress {
+		return "share at most a quarter of its limit with control traffic"
+	}
+	return "are not limited"
+}
+
+// Compare returns the differences between two desired states of a host of a service: of each interface of after,
+// of those that after has no longer, and of each connection set of after.
+func Compare(before, after config.Set) []Step {
+	return append(CompareInterfaces(before, after), compareSets(before, after)...)
+}
+
+// CompareInterfaces is Compare without connection sets.
+func CompareInterfaces(before, after config.Set) []Step {
+	steps := []Step{}
+	find := func(set config.Set, dev string) (config.Interface, bool) {
+		i := slices.IndexFunc(set.Interfaces, func(i config.Interface) bool { return i.Dev == dev })
+		if i < 0 {
+			return config.Interface{}, false
+		}
+		return set.Interfaces[i], true
+	}
+	add := func(dev string, engine group.Engine) {
+		was, had := find(before, dev)
+		is, has := find(after, dev)
+		s := Step{Dev: dev, Engine: engine, Changes: []shaper.Change{}}
+		if had && has {
+			s.Changes = append(s.Changes, group.DiffSettings(was.Interface, is.Interface)...)
+		}
+		s.Changes = append(s.Changes, group.Diff("out", was.OutTree, is.OutTree)...)
+		s.Changes = append(s.Changes, group.Diff("in", was.InTree, is.InTree)...)
+		steps = append(steps, s)
+	}
+	for _, i := range after.Interfaces {
+		add(i.Dev, i.Engine)
+	}
+	for _, i := range before.Interfaces {
+		if _, kept := find(after, i.Dev); !kept {
+			add(i.Dev, i.Engine)
+		}
+	}
+	return steps
+}
+
+func compareSets(before, after config.Set) (steps []Step) {
+	for _, c := range after.Collectives {
+		s := Step{Set: c.Name, Changes: []shaper.Change{}}
+		i := slices.IndexFunc(before.Collectives, func(b config.Collective) bool { return b.Name == c.Name })
+		switch {
+		case i < 0:
+			s.Changes = append(s.Changes, shaper.Change{Verb: "add", Object: "set " + c.Name})
+		case !bytes.Equal(config.FormatCollective(before.Collectives[i].Policy), config.FormatCollective(c.Policy)):
+			s.Changes = append(s.Changes, shaper.Change{Verb: "change", Object: "set " + c.Name})
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
