@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/agent/remote"
+	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/config/summary"
 	"headgate.dev/headgate/hostsurvey/placement"
@@ -70,4 +72,14 @@ speed.`,
 		return nil
 	}
 	return c
+}
+
+// asMistakes sets mistakes to those in a configuration, or in a request that the service rejects. It reports
+// whether err is one of these.
+func asMistakes(err error, mistakes *config.Errors) bool {
+	if errors.Is(err, api.ErrInvalid) {
+		*mistakes = config.Errors{{File: "service", Message: err.Error()}}
+		return true
+	}
+	return errors.As(err, mistakes)
 }

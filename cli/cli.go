@@ -243,8 +243,8 @@ func (a *app) exit(err error) int {
 	case errors.As(err, &mistakes):
 		fmt.Fprintln(a.err, err)
 		return exitUsage
-	case asMistakes(err, &mistakes):
-		fmt.Fprintln(a.err, mistakes)
+	case errors.Is(err, api.ErrInvalid):
+		fmt.Fprintf(a.err, "service: %v\n", err)
 		return exitUsage
 	case errors.As(err, &usage):
 		a.note("headgate: %v\nRun \"%s --help\" for usage.", err, usage.command)
@@ -255,16 +255,6 @@ func (a *app) exit(err error) int {
 		return exitNotPermitted
 	}
 	return exitFailed
-}
-
-// asMistakes sets mistakes to those in a configuration, or in a request that the service rejects. It reports
-// whether err is one of these.
-func asMistakes(err error, mistakes *config.Errors) bool {
-	if errors.Is(err, api.ErrInvalid) {
-		*mistakes = config.Errors{{File: "service", Message: err.Error()}}
-		return true
-	}
-	return errors.As(err, mistakes)
 }
 
 // Errors that the command has printed already.

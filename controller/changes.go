@@ -13,62 +13,79 @@ import (
 	"time"
 
 	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/sleep"
 )
 
 // changes announces changes to the streams that watch responses: of the store, and of what the agents that are
 // connected to this controller report.
 type changes struct {
-	mu       sync.Mutex
-	watchers map[*watcher]struct{}
+	mu sync.Mutex
+	// watchers are signalled at each change of the store; those of a host also when its agent reports. Those of
+	// allHosts are signalled when any agent does.
+	watchers map[watcher]struct{}
+	ofHosts  map[string]map[watcher]struct{}
 }
 
-// watcher waits for changes.
-type watcher struct {
-	scope server.AgentScope // whose reports it needs
-	host  string            // the host of scope server.HostAgent
-	wake  chan struct{}
-}
+// allHosts is the key of the watchers of all hosts: no host has this name.
+const allHosts = ""
 
-func (w *watcher) signal() {
+// watcher is signalled at changes. It holds one signal.
+type watcher chan struct{}
+
+// wake signals a channel that holds one signal, unless a signal is pending already.
+func wake(c chan<- struct{}) {
 	select {
-	case w.wake <- struct{}{}:
-	default: // a signal is pending already
+	case c <- struct{}{}:
+	default:
 	}
 }
 
 // watch returns a watcher that is signalled until ctx is done.
-func (c *changes) watch(ctx context.Context, scope server.AgentScope, host string) *watcher {
-	w := &watcher{scope, host, make(chan struct{}, 1)}
+func (c *changes) watch(ctx context.Context, scope server.AgentScope, host string) watcher {
+	w := make(watcher, 1)
+	if scope == server.AllAgents {
+		host = allHosts
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watchers == nil {
-		c.watchers = map[*watcher]struct{}{}
+		c.watchers, c.ofHosts = map[watcher]struct{}{}, map[string]map[watcher]struct{}{}
 	}
 	c.watchers[w] = struct{}{}
+	if scope != server.NoAgents {
+		if c.ofHosts[host] == nil {
+			c.ofHosts[host] = map[watcher]struct{}{}
+		}
+		c.ofHosts[host][w] = struct{}{}
+	}
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.watchers, w)
+		if delete(c.ofHosts[host], w); len(c.ofHosts[host]) == 0 {
+			delete(c.ofHosts, host)
+		}
 	})
 	return w
 }
 
 // stored announces a change of the store.
-func (c *changes) stored() { c.signal(func(*watcher) bool { return true }) }
-
-// reported announces that the agent of a host reported something, connected or disconnected.
-func (c *changes) reported(host string) {
-	c.signal(func(w *watcher) bool {
-		return w.scope == server.AllAgents || w.scope == server.HostAgent && w.host == host
-	})
-}
-
-func (c *changes) signal(concerned func(*watcher) bool) {
+func (c *changes) stored() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := range c.watchers {
-		if concerned(w) {
-			w.signal()
+		wake(w)
+	}
+}
+
+// reported announces that the agent of a host reported something, connected or disconnected. It is called for each
+// report, of each agent ten a second at most.
+func (c *changes) reported(host string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range []string{host, allHosts} {
+		for w := range c.ofHosts[key] {
+			wake(w)
 		}
 	}
 }
@@ -77,19 +94,19 @@ func (c *changes) signal(concerned func(*watcher) bool) {
 // (server.Server.Changes). What agents report to the other controllers comes by one live stream of each.
 func (f *forwarder) liveChanges(r *http.Request, paths []string) []<-chan struct{} {
 	out := make([]<-chan struct{}, len(paths))
-	remote := map[string]*watcher{}
+	remote := map[string]watcher{}
 	for n, path := range paths {
-		scope, host := server.NoAgents, ""
-		if q, err := http.NewRequest(http.MethodGet, path, http.NoBody); err == nil {
-			if o := f.api.Operation(q); o != nil && o.Polled {
-				continue
-			} else if o != nil {
-				scope, host = o.Agents, hostOf(q)
-			}
+		q, err := http.NewRequest(http.MethodGet, path, http.NoBody)
+		if err != nil {
+			continue // the caller has checked the paths
 		}
-		w := f.hub.changes.watch(r.Context(), scope, host)
-		out[n] = w.wake
-		if scope != server.NoAgents && !isForwarded(r) {
+		o := f.api.Operation(q)
+		if o == nil || o.Polled {
+			continue
+		}
+		w := f.hub.changes.watch(r.Context(), o.Agents, hostOf(q))
+		out[n] = w
+		if o.Agents != server.NoAgents && !server.Forwarded(r) {
 			remote[path] = w
 		}
 	}
@@ -106,25 +123,23 @@ func (f *forwarder) liveChanges(r *http.Request, paths []string) []<-chan struct
 const minPeerPause, maxPeerPause = 2 * time.Second, 30 * time.Second
 
 // followPeer signals the watchers of paths whose responses of another controller change, until r is done.
-func (f *forwarder) followPeer(r *http.Request, at string, watchers map[string]*watcher) {
-	pause := minPeerPause
-	for ctx := r.Context(); ctx.Err() == nil; pause = min(2*pause, maxPeerPause) {
+func (f *forwarder) followPeer(r *http.Request, at string, watchers map[string]watcher) {
+	for pause := minPeerPause; ; pause = min(2*pause, maxPeerPause) {
 		began := time.Now()
-		if err := f.readPeer(r, at, watchers); err != nil && ctx.Err() == nil {
+		if err := f.readPeer(r, at, watchers); err != nil && r.Context().Err() == nil {
 			slog.Debug("live stream of another controller ended", "controller", at, "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		if time.Since(began) > 2*maxPeerPause {
+		if time.Since(began) > maxPeerPause {
 			pause = minPeerPause
+		}
+		if !sleep.Until(r.Context(), time.Now().Add(pause)) {
+			return
 		}
 	}
 }
 
 // readPeer reads one live stream of another controller.
-func (f *forwarder) readPeer(r *http.Request, at string, watchers map[string]*watcher) error {
+func (f *forwarder) readPeer(r *http.Request, at string, watchers map[string]watcher) error {
 	see := url.Values{}
 	for path := range watchers {
 		see.Add("see", path)
@@ -149,7 +164,7 @@ func (f *forwarder) readPeer(r *http.Request, at string, watchers map[string]*wa
 			Path string `json:"path"`
 		}
 		if ok && json.Unmarshal([]byte(data), &event) == nil && watchers[event.Path] != nil {
-			watchers[event.Path].signal()
+			wake(watchers[event.Path])
 		}
 	}
 	return lines.Err()

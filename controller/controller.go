@@ -114,12 +114,8 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
 	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
 	out.cache.onChange = map[string]func(){store.Probing: func() {
-		for _, kick := range []chan struct{}{out.prober.wake, out.plan} {
-			select {
-			case kick <- struct{}{}:
-			default: // a signal is pending already
-			}
-		}
+		wake(out.prober.wake)
+		wake(out.plan)
 	}}
 	return out, nil
 }

@@ -26,8 +26,6 @@ const (
 	maxForwarded = 64 << 10
 )
 
-func isForwarded(r *http.Request) bool { return r.Header.Get(server.ForwardedHeader) != "" }
-
 // forwarder forwards requests about a host's agent to the controller to which the agent is connected,
 // with the credentials of the client: every controller serves every client.
 type forwarder struct {
@@ -53,15 +51,15 @@ func newForwarder(api *server.Server, next http.Handler, h *hub, others []string
 }
 
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	op, host := f.api.Operation(r), hostOf(r)
-	scope := server.NoAgents
-	if op != nil {
-		scope = op.Agents
-	}
-	switch {
-	case isForwarded(r), scope == server.NoAgents, len(f.peers) == 0, scope == server.HostAgent && f.hub.link(host) != nil:
+	if len(f.peers) == 0 || server.Forwarded(r) {
 		f.next.ServeHTTP(w, r)
-	case scope == server.AllAgents:
+		return
+	}
+	op, host := f.api.Operation(r), hostOf(r)
+	switch {
+	case op == nil || op.Agents == server.NoAgents || op.Agents == server.HostAgent && f.hub.link(host) != nil:
+		f.next.ServeHTTP(w, r)
+	case op.Agents == server.AllAgents:
 		f.merge(w, r, merges[op.ID])
 	default:
 		f.findAgent(w, r, host)
@@ -92,11 +90,7 @@ func (f *forwarder) findAgent(w http.ResponseWriter, r *http.Request, host strin
 		f.mu.Lock()
 		f.lastController[host] = at
 		f.mu.Unlock()
-		for _, name := range []string{"Content-Type", "ETag", "Retry-After"} {
-			if v := answer.Header.Get(name); v != "" {
-				w.Header().Set(name, v)
-			}
-		}
+		server.CopyHeader(w.Header(), answer.Header, "Content-Type", "ETag", "Retry-After")
 		w.WriteHeader(answer.StatusCode)
 		w.Write(body)
 		return
@@ -159,11 +153,7 @@ func (f *forwarder) request(ctx context.Context, of *http.Request, method, url s
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"Authorization", "Content-Type", "Idempotency-Key"} {
-		if v := of.Header.Get(name); v != "" {
-			q.Header.Set(name, v)
-		}
-	}
+	server.CopyHeader(q.Header, of.Header, "Authorization", "Content-Type", "Idempotency-Key")
 	q.Header.Set(server.ForwardedHeader, "1")
 	return q, nil
 }

@@ -112,12 +112,8 @@ func (h *hub) changed(host string) {
 	h.mu.Lock()
 	l := h.links[host]
 	h.mu.Unlock()
-	if l == nil {
-		return
-	}
-	select {
-	case l.wake <- struct{}{}:
-	default: // a signal is pending already
+	if l != nil {
+		wake(l.wake)
 	}
 }
 

@@ -127,7 +127,7 @@ type Amount struct {
 	Share unit.Share
 }
 
-// Of converts the amount to a rate, where r is the rate that a share refers to.
+// Of converts the amount to a rate. A share (percentage) is of r: the limit, or the parent's guarantee or ceiling.
 func (a Amount) Of(r unit.Rate) unit.Rate {
 	if a.Share > 0 {
 		return a.Share.Of(r)

@@ -1,4 +1,4 @@
-// Package pending implements a change that is rolled back unless it is confirmed in time:
+// Package pending implements the automatic rollback of a change that is not confirmed in time (commit confirmed):
 // the file with the state before the change, which survives the process, and the wait for
 // the confirmation.
 //

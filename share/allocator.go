@@ -9,8 +9,8 @@ import (
 )
 
 // roundingSlack, in units of 2^-64 bit/s, exceeds the total rounding error of all divisions of one call
-// (the error at most doubles per level, so a million leaves at twelve levels reach nudge) and
-// is far below one bit. With nudge, a whole number that was summed up from thirds rounds to
+// (the error at most doubles per level, so a million leaves at twelve levels reach it) and
+// is far below one bit. With it, a whole number that was summed up from thirds rounds to
 // itself.
 const roundingSlack = 1 << 32
 

@@ -31,7 +31,7 @@ type Term struct {
 // is correct also in a process that was suspended and has not yet noticed the loss of its lease.
 func (t Term) Valid() bool { return time.Since(*t.renewed.Load()) < validFor }
 
-// Lead campaigns to be the leader, and calls act for each term, until ctx ends. act's ctx ends before
+// Lead takes part in the leader election, and calls act for each term as the leader, until ctx ends. act's ctx ends before
 // another controller can become the leader.
 func (s *Store) Lead(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
 	for ctx.Err() == nil {

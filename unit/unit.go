@@ -174,7 +174,7 @@ func ParseShare(s string) (Share, error) {
 	return Share(v), nil
 }
 
-// Of returns the share of r, rounded down.
+// Of returns the share (percentage) of r, rounded down.
 func (s Share) Of(r Rate) Rate {
 	hi := uint64(r) / uint64(Whole)
 	lo := uint64(r) % uint64(Whole)

@@ -34,8 +34,8 @@ const (
 	// of a host with 16,000 groups are 3 MB. A fixed window disables gRPC's bandwidth estimation,
 	// which sends a ping for each message of the controller.
 	window = 1 << 20
-	// heartbeatTimeout is the time without a heartbeat after which a controller is disconnected. A
-	// controller sends one every 2 s.
+	// heartbeatTimeout is the heartbeat timeout: the time without a heartbeat after which a controller
+	// counts as disconnected. A controller sends one every 2 s.
 	heartbeatTimeout = 5 * time.Second
 	// reportInterval is the interval of reports, and watchedReportInterval the interval while a client
 	// watches.
@@ -255,7 +255,7 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 // errRenewed ends a stream that must be reopened with the new certificate.
 var errRenewed = errors.New("certificate renewed")
 
-// renew renews the certificate after two thirds of its validity period.
+// renew is the certificate renewal: it renews the agent's certificate after two thirds of its validity period.
 func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identity) error {
 	c, err := pki.Certificate(id.Cert)
 	if err != nil {

@@ -334,14 +334,8 @@ func (s *Server) PutInterface(w http.ResponseWriter, r *http.Request, host, dev 
 		return
 	}
 	s.change(w, r, interfaceKey(host, dev), func(c *changeRequest) (response, error) {
-		if err := c.requireHost(host); err != nil {
-			return response{}, err
-		}
-		before, there, err := c.interfaceAt(host, dev)
+		before, err := c.interfaceToReplace(host, dev)
 		if err != nil {
-			return response{}, err
-		}
-		if err := c.checkIfMatchInterface(before, there); err != nil {
 			return response{}, err
 		}
 		i, err := doc.domain(dev)
@@ -351,6 +345,18 @@ func (s *Server) PutInterface(w http.ResponseWriter, r *http.Request, host, dev 
 		i.Connections = assignableConnections(before.Connections, i)
 		return c.putInterface(host, i)
 	})
+}
+
+// interfaceToReplace reads the current interface of an existing host, and checks If-Match against it.
+func (c *changeRequest) interfaceToReplace(host, dev string) (*store.Interface, error) {
+	if err := c.requireHost(host); err != nil {
+		return nil, err
+	}
+	before, there, err := c.interfaceAt(host, dev)
+	if err != nil {
+		return nil, err
+	}
+	return before, c.checkIfMatchInterface(before, there)
 }
 
 // checkIfMatchInterface checks If-Match against the current interface.
@@ -416,14 +422,8 @@ func (s *Server) RollBack(w http.ResponseWriter, r *http.Request, host, dev stri
 		return
 	}
 	s.change(w, r, interfaceKey(host, dev), func(c *changeRequest) (response, error) {
-		if err := c.requireHost(host); err != nil {
-			return response{}, err
-		}
-		before, there, err := c.interfaceAt(host, dev)
+		before, err := c.interfaceToReplace(host, dev)
 		if err != nil {
-			return response{}, err
-		}
-		if err := c.checkIfMatchInterface(before, there); err != nil {
 			return response{}, err
 		}
 		next := was.Clone()

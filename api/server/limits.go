@@ -16,7 +16,7 @@ import (
 // tenant's tokens together. The burst is two seconds of requests.
 const defaultRateLimit = 50
 
-// rateLimits has a token bucket for each tenant, because a tenant can create any number of tokens, and one for
+// rateLimits does the rate limiting of API clients. It has a token bucket for each tenant, because a tenant can create any number of tokens, and one for
 // each token without a tenant.
 type rateLimits struct {
 	mu      sync.Mutex

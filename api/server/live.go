@@ -41,7 +41,7 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p api.WatchLi
 			return
 		}
 	}
-	end, err := s.streams.begin(principalOf(r), r.Header.Get(ForwardedHeader) != "")
+	end, err := s.streams.begin(principalOf(r), Forwarded(r))
 	if err != nil {
 		problem(w, r, err)
 		return
@@ -96,11 +96,7 @@ func (s *Server) watch(r *http.Request, path string, changed <-chan struct{}, ou
 		if err != nil {
 			return
 		}
-		for _, name := range []string{"Authorization", ForwardedHeader} {
-			if v := r.Header.Get(name); v != "" {
-				q.Header.Set(name, v)
-			}
-		}
+		CopyHeader(q.Header, r.Header, "Authorization", ForwardedHeader)
 		q.RemoteAddr, q.Host = r.RemoteAddr, r.Host
 		now := RecordResponse(s.Cluster, q)
 		if ctx.Err() != nil {

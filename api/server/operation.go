@@ -105,5 +105,17 @@ func (s *Server) find(pattern, method string) (path string, item *openapi3.PathI
 // controller from forwarding the request in turn.
 const ForwardedHeader = "Headgate-Forwarded"
 
+// Forwarded reports whether another controller has forwarded a request.
+func Forwarded(r *http.Request) bool { return r.Header.Get(ForwardedHeader) != "" }
+
+// CopyHeader copies those of the named fields that from has.
+func CopyHeader(to, from http.Header, names ...string) {
+	for _, name := range names {
+		if v := from.Get(name); v != "" {
+			to.Set(name, v)
+		}
+	}
+}
+
 // hostPath is the path below which each host has a path of its own.
 const hostPath = "/v1/hosts/"

@@ -61,7 +61,7 @@ func bearerToken(r *http.Request) string {
 	return secret
 }
 
-// lookupToken looks up a token in the store and refuses one that is not there or has expired.
+// lookupToken validates a bearer token: it refuses one that the store does not have, and an expired token.
 func (s *Server) lookupToken(ctx context.Context, secret string) (p store.Token, err error) {
 	key, _ := tokenKey(secret)
 	doc, ok, err := s.Store.Get(ctx, key, 0)

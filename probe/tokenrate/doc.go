@@ -1,5 +1,5 @@
-// Package tokenrate estimates the token rate and the bucket size of a path's narrow
-// shaper: the rate of a long transfer, and the size of a transfer that passes at once.
+// Package tokenrate estimates the parameters of a path's token bucket, its token rate and bucket
+// size: the rate of a long transfer, and the size of a transfer that passes at once.
 //
 // # The method of the estimation seed
 //

@@ -108,7 +108,7 @@ func (k *kernel) clear(c *nl.Conn) error {
 	return k.removeIFB()
 }
 
-// Sweep removes the objects that removed devices left behind, and returns the names of the IFBs
+// Sweep is the garbage collection: it removes the objects that removed devices left behind, and returns the names of the IFBs
 // among them. Apply and Clear of one device sweep too.
 func (e *Engine) Sweep() (removed []string, err error) {
 	err = attach.Locked(func() error { removed = sweep(); return nil })

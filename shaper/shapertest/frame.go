@@ -17,8 +17,9 @@ import (
 // frame is one packet on the wire, with the fields that rules match.
 type frame struct {
 	group.Packet
-	bytes []byte
-	odd   bool // a property outside of group.Packet excludes it from control traffic
+	bytes      []byte
+	linkHeader int  // bytes before the body, tags included
+	odd        bool // a property outside of group.Packet excludes it from control traffic
 }
 
 // shape has the parts of a frame that no rule matches.
@@ -85,7 +86,8 @@ func build(p group.Packet, s shape) frame {
 	case p.Tagged():
 		tag(unix.ETH_P_8021Q, uint16(p.PCP)<<13|1<<12|p.VLAN) // with the drop eligible indicator, which no rule matches
 	}
-	return frame{Packet: p, bytes: append(binary.BigEndian.AppendUint16(b, proto), body...)}
+	b = binary.BigEndian.AppendUint16(b, proto)
+	return frame{Packet: p, bytes: append(b, body...), linkHeader: len(b)}
 }
 
 func ipv4(p group.Packet, s shape) []byte {

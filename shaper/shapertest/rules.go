@@ -480,14 +480,7 @@ func randomFrame(r *rand.Rand, in bool) frame {
 		p.Fragment, p.PureAck, sh.id = true, false, fragmentID
 	}
 	f := build(p, sh)
-	ip := len(f.bytes) - 14
-	if p.VLAN > 0 {
-		ip -= 4
-		if sh.outerTag {
-			ip -= 4
-		}
-	}
-	f.Length = uint16(ip)
+	f.Length = uint16(len(f.bytes) - f.linkHeader)
 	options := sh.ipOptions
 	if p.Src.Is6() {
 		options = sh.extensions
