@@ -82,9 +82,19 @@ func relayDocument(s *source, n *node) Relay {
 
 // exit parses an exit.
 func (d *decoder) exit(n *node, key string) (e relay.Exit) {
+	engine, sos, written := "stripe", relay.SOS{Streams: 10, Queue: 1000, Block: 8192}, false
 	d.fields(n, key, "an exit", []field{
 		{"address", one(d, &e.Address, addressAndPort)},
 		{"destinations", oneOrMore(d, &e.Destinations, prefix)},
+		{"engine", one(d, &engine, relayEngine)},
+		{"sos", func(n *node, key string) {
+			written = true
+			d.fields(n, key, "the scheme of the thesis", []field{
+				{"streams", one(d, &sos.Streams, streamCount)},
+				{"queue", one(d, &sos.Queue, numberFrom(1, 1_000_000))},
+				{"block", one(d, &sos.Block, numberFrom(16, 1<<20))},
+			})
+		}},
 		{"paths", func(n *node, key string) {
 			d.each(n, key, "a path", func(n *node, key string) {
 				var p relay.Path
@@ -95,6 +105,7 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 					{"device", one(d, &p.Device, serverName)},
 					{"mark", one(d, &p.Mark, markValue)},
 					{"streams", one(d, &p.Streams, streamCount)},
+					{"congestion", oneOrMore(d, &p.Congestion, congestionControl)},
 				})
 				d.needs(n, key, "name", "the path has no %s: write for example %[1]s: a")
 				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Name == p.Name }) && p.Name != "" {
@@ -114,6 +125,11 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 			})
 		}},
 	})
+	if engine == "sos" {
+		e.SOS = &sos
+	} else if written {
+		d.invalid(n, key+".sos", "the exit's engine is stripe: write engine: sos, or leave sos out")
+	}
 	d.needs(n, key, "address", "the exit has no %s: write for example %[1]s: 192.0.2.1:8424")
 	d.needs(n, key, "destinations", "%s is missing: list the prefixes for which it is the exit")
 	if len(e.Paths) == 0 {
@@ -181,6 +197,31 @@ func markValue(s string) (uint32, error) {
 		return 0, fmt.Errorf("%q is not a mark: write a number above 0, such as 0x10", s)
 	}
 	return uint32(v), nil
+}
+
+func congestionControl(s string) ([]string, error) {
+	if s != "cubic" && s != "bbr" {
+		return nil, fmt.Errorf("%q is not a congestion control: write cubic, bbr or both", s)
+	}
+	return []string{s}, nil
+}
+
+func relayEngine(s string) (string, error) {
+	if s != "stripe" && s != "sos" {
+		return "", fmt.Errorf("%q is not an engine: write stripe, or sos for the scheme of the thesis", s)
+	}
+	return s, nil
+}
+
+// numberFrom parses a whole number within bounds.
+func numberFrom(least, most int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		v, err := strconv.Atoi(s)
+		if err != nil || v < least || v > most {
+			return 0, fmt.Errorf("%q is not a number from %d to %d", s, least, most)
+		}
+		return v, nil
+	}
 }
 
 // maxStreams is the most streams of a path. The thesis needed 100 for 1 Gbit/s at 1 % of loss.

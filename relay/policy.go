@@ -59,6 +59,18 @@ type Exit struct {
 	Destinations []netip.Prefix
 	// Paths are the ways to it; at least one.
 	Paths []Path
+	// SOS, if set, carries connections by the thesis's scheme, for comparison.
+	SOS *SOS
+}
+
+// SOS has the parameters of the thesis's scheme (docs/seeds.md, "SOS Sockets").
+type SOS struct {
+	// Streams is the number of streams of a connection, over all paths in turns.
+	Streams int
+	// Queue is how many packets the receiver stores.
+	Queue int
+	// Block is the size of a packet in bytes, with its header of 8.
+	Block int
 }
 
 // Path is a way to an exit.
@@ -72,6 +84,9 @@ type Path struct {
 	Mark   uint32
 	// Streams is the number of streams, 0 for as many as help.
 	Streams int
+	// Congestion are the congestion controls from which the path's is chosen, the preferred one first; empty are all
+	// that the agent has.
+	Congestion []string
 }
 
 // Forward is a listener whose connections go to one destination.

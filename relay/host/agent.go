@@ -59,6 +59,7 @@ type Acceptor struct {
 
 	mu    sync.Mutex
 	links map[sessionID]*accepted
+	sos   map[sessionID]*sosAccepted
 }
 
 type accepted struct {
@@ -96,6 +97,13 @@ func (a *Acceptor) serve(tcp *net.TCPConn) error {
 	if err != nil {
 		return err
 	}
+	begins, err := readMagic(over)
+	if err != nil {
+		return err
+	}
+	if begins == sosMagic {
+		return a.serveSOS(over)
+	}
 	id, number, err := readHello(over)
 	if err != nil {
 		return err
@@ -108,22 +116,32 @@ func (a *Acceptor) serve(tcp *net.TCPConn) error {
 	return link.AddStream(number, tcp, over)
 }
 
-func readHello(c net.Conn) (id sessionID, number uint32, err error) {
-	var b [helloSize]byte
+// readMagic reads which kind of stream comes. What follows must come before handshakeTimeout.
+func readMagic(c net.Conn) (string, error) {
+	var b [len(magic)]byte
 	if err := c.SetReadDeadline(time.Now().Add(handshakeTimeout)); err != nil {
-		return id, 0, err
+		return "", err
 	}
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		return "", err
+	}
+	if s := string(b[:]); s == magic || s == sosMagic {
+		return s, nil
+	}
+	return "", errors.New("the peer is no relay agent")
+}
+
+// readHello reads what follows the magic.
+func readHello(c net.Conn) (id sessionID, number uint32, err error) {
+	var b [helloSize - len(magic)]byte
 	if _, err := io.ReadFull(c, b[:]); err != nil {
 		return id, 0, err
 	}
-	if string(b[:len(magic)]) != magic {
-		return id, 0, errors.New("the peer is no relay agent")
+	if b[0] != version {
+		return id, 0, fmt.Errorf("the peer has version %d of the relay protocol, this agent %d: use the same version of Headgate", b[0], version)
 	}
-	if b[len(magic)] != version {
-		return id, 0, fmt.Errorf("the peer has version %d of the relay protocol, this agent %d: use the same version of Headgate", b[len(magic)], version)
-	}
-	n := copy(id[:], b[len(magic)+1:])
-	return id, binary.BigEndian.Uint32(b[len(magic)+1+n:]), c.SetReadDeadline(time.Time{})
+	n := copy(id[:], b[1:])
+	return id, binary.BigEndian.Uint32(b[1+n:]), c.SetReadDeadline(time.Time{})
 }
 
 func appendHello(id sessionID, number uint32) []byte {
@@ -186,6 +204,11 @@ func (a *Acceptor) connect(description []byte) (net.Conn, error) {
 	if err := json.Unmarshal(description, &d); err != nil {
 		return nil, errors.New("malformed destination")
 	}
+	return a.dial(d)
+}
+
+// dial connects to a destination, if it is allowed.
+func (a *Acceptor) dial(d destination) (net.Conn, error) {
 	to := d.To.Addr().Unmap()
 	if !a.Accept.Allows(to) {
 		return nil, fmt.Errorf("the exit does not connect to %s: add a prefix with it to the exit's destinations", to)
@@ -254,50 +277,67 @@ func (d *Dialer) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// path keeps the streams of a path open: as many as configured, or as many as help.
+// path keeps the streams of a path open: as many as configured, or as many as help, with the congestion control that
+// delivers most.
 func (d *Dialer) path(ctx context.Context, p relay.Path) {
 	var all sync.WaitGroup
 	defer all.Wait()
+	controls := p.Congestion
+	if len(controls) == 0 {
+		controls = congestionControls
+	}
+	choice := stripe.NewChoice(controls...)
+	tuner := stripe.NewTuner(1, maxStreams, firstStreams)
+	if p.Streams > 0 {
+		tuner = stripe.NewTuner(p.Streams, p.Streams, p.Streams)
+	}
 	var open []*kept
-	set := func(n int) {
-		for len(open) < n {
-			one := &kept{path: p}
+	for ctx.Err() == nil {
+		for len(open) < tuner.Streams() {
+			one := &kept{path: p, congestion: choice.Name()}
 			one.ctx, one.cancel = context.WithCancel(ctx)
 			open = append(open, one)
 			all.Go(func() { d.keep(one) })
 		}
-		for _, one := range open[n:] {
+		for _, one := range open[tuner.Streams():] {
 			all.Go(func() { d.retire(one) })
 		}
-		open = open[:n]
-	}
-	if p.Streams > 0 {
-		set(p.Streams)
-		<-ctx.Done()
-		return
-	}
-	tuner := stripe.NewTuner(1, maxStreams, firstStreams)
-	set(tuner.Streams())
-	for {
-		began := time.Now()
-		before := d.carried(open)
-		ownBefore, otherBefore := d.idle()
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(stripe.Epoch(d.rtt(open))):
+		open = open[:tuner.Streams()]
+		for _, one := range open {
+			if err := one.selectCongestion(choice.Name()); err != nil {
+				d.Log.Warn("cannot select the congestion control", "exit", d.Exit.Address, "path", p.Name, "error", err)
+				choice.Remove(choice.Name())
+				break
+			}
 		}
-		after := d.carried(open)
-		took := time.Since(began).Seconds()
-		own, other := d.idle()
-		switch {
-		case own == ownBefore:
-			tuner.Observe(float64(after[0]-before[0])/took, after[0] >= before[0])
-		case other == otherBefore:
-			tuner.Observe(float64(after[1]-before[1])/took, after[1] >= before[1])
+		goodput, busy := d.epoch(ctx, open)
+		if choice.Settled() {
+			tuner.Observe(goodput, busy)
 		}
-		set(tuner.Streams())
+		choice.Observe(goodput, busy)
 	}
+}
+
+// epoch measures the goodput of streams in bytes per second for an epoch. busy is false if neither direction always
+// had something to send.
+func (d *Dialer) epoch(ctx context.Context, open []*kept) (goodput float64, busy bool) {
+	began := time.Now()
+	before := d.carried(open)
+	ownBefore, otherBefore := d.idle()
+	select {
+	case <-ctx.Done():
+		return 0, false
+	case <-time.After(stripe.Epoch(d.rtt(open))):
+	}
+	after := d.carried(open)
+	took := time.Since(began).Seconds()
+	own, other := d.idle()
+	for n, idle := range []bool{own != ownBefore, other != otherBefore} {
+		if !idle && after[n] > before[n] {
+			return float64(after[n]-before[n]) / took, true
+		}
+	}
+	return 0, false
 }
 
 // firstStreams and maxStreams are the number of streams that a path begins with, and its maximum.
@@ -311,6 +351,8 @@ type kept struct {
 	mu     sync.Mutex
 	link   *Link // while it is open
 	number uint32
+	// congestion is the name of the congestion control, "" for the kernel's default.
+	congestion string
 }
 
 // of returns the link and number of the stream, nil while it is not open.
@@ -320,10 +362,29 @@ func (k *kept) of() (*Link, uint32) {
 	return k.link, k.number
 }
 
-func (k *kept) set(l *Link, number uint32) {
+// set sets the link and number of a stream that is open now, nil of one that is not any longer.
+func (k *kept) set(l *Link, number uint32) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.link, k.number = l, number
+	if l == nil || k.congestion == "" {
+		return nil
+	}
+	return l.selectCongestion(number, k.congestion)
+}
+
+// selectCongestion selects the congestion control, now if the stream is open, and whenever it is opened.
+func (k *kept) selectCongestion(name string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if name == k.congestion {
+		return nil
+	}
+	k.congestion = name
+	if k.link == nil {
+		return nil
+	}
+	return k.link.selectCongestion(k.number, name)
 }
 
 // carried returns the bytes that streams have sent and received.
@@ -418,25 +479,11 @@ func (d *Dialer) keep(k *kept) {
 // stream opens one stream, and returns when it has ended.
 func (d *Dialer) stream(k *kept) error {
 	ctx, p := k.ctx, k.path
-	dialer := net.Dialer{Timeout: dialTimeout, Control: func(network, address string, raw syscall.RawConn) error {
-		return errors.Join(prepare(network, address, raw), bind(p, raw))
-	}}
-	if p.Source.IsValid() {
-		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Source, 0))
-	}
-	to := d.Exit.Address
-	if p.Address.IsValid() {
-		to = p.Address
-	}
-	c, err := dialer.DialContext(ctx, "tcp", to.String())
+	tcp, over, err := dialPath(ctx, d.Auth, d.Exit, p)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	over, err := d.Auth.Client(c)
-	if err != nil {
-		return err
-	}
+	defer tcp.Close()
 	d.mu.Lock()
 	d.now.number++
 	in := d.now
@@ -451,9 +498,38 @@ func (d *Dialer) stream(k *kept) error {
 	if err := d.establish(in, reply[0]); err != nil {
 		return err
 	}
-	k.set(in.link, in.number)
+	st, err := in.link.add(in.number, tcp, over)
+	if err != nil {
+		return err
+	}
 	defer k.set(nil, 0)
-	return in.link.AddStream(in.number, c.(*net.TCPConn), over)
+	if err := k.set(in.link, in.number); err != nil {
+		d.Log.Warn("cannot select the congestion control", "exit", d.Exit.Address, "path", p.Name, "error", err)
+	}
+	return in.link.serve(st)
+}
+
+// dialPath opens an authenticated connection to an exit on a path: tcp is the connection, over what carries the bytes.
+func dialPath(ctx context.Context, auth Auth, e relay.Exit, p relay.Path) (tcp *net.TCPConn, over net.Conn, err error) {
+	dialer := net.Dialer{Timeout: dialTimeout, Control: func(network, address string, raw syscall.RawConn) error {
+		return errors.Join(prepare(network, address, raw), bind(p, raw))
+	}}
+	if p.Source.IsValid() {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Source, 0))
+	}
+	to := e.Address
+	if p.Address.IsValid() {
+		to = p.Address
+	}
+	c, err := dialer.DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	if over, err = auth.Client(c); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	return c.(*net.TCPConn), over, nil
 }
 
 // errRestarted ends a stream of a session that the exit does not know any longer.

@@ -37,11 +37,16 @@ func (k *conn) end() {
 	}
 	k.ended = true
 	delete(k.link.conns, k.c)
-	if tcp, ok := k.app.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // the application sees a reset
-	}
-	k.app.Close()
+	reset(k.app)
 	k.changed.Broadcast()
+}
+
+// reset closes an application's connection so that the application sees a reset.
+func reset(app net.Conn) {
+	if tcp, ok := app.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	app.Close()
 }
 
 // smallRead is below which size what was read is copied, so that a small piece does not hold a large buffer.

@@ -78,6 +78,13 @@ func (l *Link) tick() {
 func (l *Link) handle(e stripe.Event) {
 	k := l.conns[e.Conn]
 	switch e.Kind {
+	case stripe.EventCongestion:
+		if st := l.streams[e.Stream]; st != nil {
+			if err := setCongestion(st.raw, e.Reason); err != nil {
+				l.log.Warn("cannot select the congestion control that the other agent requests", "name", e.Reason, "error", err)
+			}
+		}
+		return
 	case stripe.EventOpen:
 		go l.connect(e.Conn, e.Description)
 		return

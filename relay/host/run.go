@@ -34,6 +34,16 @@ func ReadKey(file string) ([]byte, error) {
 	return key, nil
 }
 
+// carrier carries connections to an exit.
+type carrier interface {
+	// Run keeps the streams open until ctx ends.
+	Run(ctx context.Context)
+	// Streams returns how many streams are open: without any, connections go direct.
+	Streams() int
+	// Carry carries an application's connection to a destination.
+	Carry(app net.Conn, to netip.AddrPort) error
+}
+
 // Run runs an agent until ctx ends. ready is called when all listeners are open.
 func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, ready func()) error {
 	auth, err := NewSharedKey(key, !p.Plain)
@@ -71,12 +81,16 @@ func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, read
 		all.Go(func() { fail(a.Serve(l)) })
 		defer a.Close()
 	}
-	dialers := make([]*Dialer, len(p.Exits))
+	dialers := make([]carrier, len(p.Exits))
 	for n, e := range p.Exits {
-		d := NewDialer(auth, e, windows)
-		d.Log = log
-		dialers[n] = d
-		all.Go(func() { d.Run(ctx) })
+		if e.SOS != nil {
+			dialers[n] = &sosDialer{ctx: ctx, auth: auth, exit: e, log: log}
+		} else {
+			d := NewDialer(auth, e, windows)
+			d.Log = log
+			dialers[n] = d
+		}
+		all.Go(func() { dialers[n].Run(ctx) })
 	}
 	for _, f := range p.Forwards {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
@@ -117,7 +131,7 @@ func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, read
 }
 
 // forward carries the connections of a listener to a destination.
-func forward(l net.Listener, d *Dialer, to netip.AddrPort) error {
+func forward(l net.Listener, d carrier, to netip.AddrPort) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {

@@ -43,34 +43,47 @@ func prepare(_, _ string, raw syscall.RawConn) error {
 // AddStream adds a stream to the link: tcp is the connection, and over what carries the bytes, such as TLS over it.
 // It returns when the stream has ended.
 func (l *Link) AddStream(number uint32, tcp *net.TCPConn, over net.Conn) error {
-	raw, err := tcp.SyscallConn()
+	st, err := l.add(number, tcp, over)
 	if err != nil {
 		return err
 	}
+	return l.serve(st)
+}
+
+// add adds a stream to the link; serve carries its frames.
+func (l *Link) add(number uint32, tcp *net.TCPConn, over net.Conn) (*stream, error) {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
 	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1)}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed {
-		l.mu.Unlock()
-		return net.ErrClosed
+		return nil, net.ErrClosed
 	}
 	l.streams[number] = st
 	l.session.AddStream(number, st.estimate())
 	l.session.Writable(number, st.estimate())
 	l.pump()
-	l.mu.Unlock()
+	return st, nil
+}
+
+// serve carries the frames of a stream until it ends.
+func (l *Link) serve(st *stream) error {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
 		l.write(st)
 	}()
-	err = l.read(st)
+	err := l.read(st)
 	l.mu.Lock()
-	delete(l.streams, number)
-	l.session.RemoveStream(number)
+	delete(l.streams, st.number)
+	l.session.RemoveStream(st.number)
 	close(st.out)
 	l.pump()
 	l.mu.Unlock()
-	over.Close()
+	st.conn.Close()
 	<-written
 	return err
 }

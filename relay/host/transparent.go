@@ -50,7 +50,7 @@ func listenTransparent(ctx context.Context) (all []net.Listener, err error) {
 }
 
 // takeConnections carries the connections of a transparent listener to where they were going.
-func takeConnections(l net.Listener, p relay.Policy, dialers []*Dialer, log *slog.Logger) error {
+func takeConnections(l net.Listener, p relay.Policy, dialers []carrier, log *slog.Logger) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -72,7 +72,7 @@ func takeConnections(l net.Listener, p relay.Policy, dialers []*Dialer, log *slo
 }
 
 // intercept keeps the kernel taking the connections whose exit has a stream, until ctx ends.
-func intercept(ctx context.Context, p relay.Policy, dialers []*Dialer, log *slog.Logger) error {
+func intercept(ctx context.Context, p relay.Policy, dialers []carrier, log *slog.Logger) error {
 	defer func() {
 		if err := removeInterception(); err != nil {
 			log.Error("cannot remove what takes connections", "error", err)

@@ -29,14 +29,17 @@ const (
 	Ack
 	// Ping asks for an acknowledgement.
 	Ping
+	// Congestion selects the congestion control with the name in Payload for what the other agent sends on the stream
+	// with the number Conn.
+	Congestion
 
-	lastKind = Ping
+	lastKind = Congestion
 )
 
 // Frame is what streams carry.
 type Frame struct {
 	Kind    Kind
-	Conn    uint32 // the connection, or the stream of an Ack
+	Conn    uint32 // the connection, or the stream of an Ack or Congestion
 	Offset  uint64
 	Fin     bool
 	Payload []byte

@@ -64,6 +64,7 @@ type Event struct {
 	// Description is that of Open, for EventOpen; Reason is why the connection ended, for EventReset.
 	Description []byte
 	Reason      string
+	Stream      uint32
 }
 
 // EventKind is the kind of an event.
@@ -83,6 +84,8 @@ const (
 	EventReset
 	// EventClosed: both directions have ended, and all was acknowledged.
 	EventClosed
+	// EventCongestion: the other agent selects the congestion control Reason for Stream.
+	EventCongestion
 )
 
 // stream is a stream of the session.
@@ -167,7 +170,7 @@ func (s *Session) resend(st *stream) {
 				s.again = append(s.again, f.chunk)
 			}
 			f.chunk = nil // a later acknowledgement, if the stream recovers, finds nothing
-		case f.Kind == Open || f.Kind == Opened || f.Kind == Reset:
+		case f.Kind == Open || f.Kind == Opened || f.Kind == Reset || f.Kind == Congestion:
 			s.control = append(s.control, f.Frame)
 		case f.Kind == Ack:
 			if o := s.streams[f.Conn]; o != nil {
@@ -397,6 +400,11 @@ func (s *Session) Deadline() (at time.Duration, ok bool) {
 	return at, ok
 }
 
+// SelectCongestion selects the congestion control of what the other agent sends on a stream.
+func (s *Session) SelectCongestion(number uint32, name string) {
+	s.control = append(s.control, Frame{Kind: Congestion, Conn: number, Payload: []byte(name)})
+}
+
 // Quiet reports whether nothing waits to be acknowledged, so that Tick has nothing to do.
 func (s *Session) Quiet() bool {
 	for _, st := range s.streams {
@@ -466,6 +474,8 @@ func (s *Session) Receive(number uint32, f Frame, now time.Duration) error {
 			s.peerIdle++
 		}
 		return s.acknowledge(f, now)
+	case Congestion:
+		s.event(Event{Kind: EventCongestion, Stream: f.Conn, Reason: string(f.Payload)})
 	case Data, Open, Opened, Reset, Credit:
 		st.receivedBytes += uint64(len(f.Payload))
 		s.receiveConn(f, now)

@@ -1,0 +1,69 @@
+package stripe
+
+import "testing"
+
+// observe feeds a choice with goodputs by alternative until it settles, and returns what it has tried.
+func observe(c *Choice, goodput func(name string, epoch int) float64) (tried []string) {
+	for epoch := 0; !c.Settled(); epoch++ {
+		tried = append(tried, c.Name())
+		c.Observe(goodput(c.Name(), epoch), true)
+	}
+	return tried
+}
+
+func TestChoice(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		cubic, bbr float64
+		want       string
+	}{
+		{"loss", 10, 100, "bbr"}, {"both fill the path", 100, 101, "cubic"}, {"bbr is worse", 100, 60, "cubic"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			choice := NewChoice("cubic", "bbr")
+			tried := observe(choice, func(name string, _ int) float64 { return map[string]float64{"cubic": c.cubic, "bbr": c.bbr}[name] })
+			if choice.Name() != c.want || len(tried) != 3 {
+				t.Errorf("chose %s after %v, want %s", choice.Name(), tried, c.want)
+			}
+		})
+	}
+}
+
+// A goodput that grows with time, as a window does, does not favour the alternative that is measured later.
+func TestChoiceWhileItGrows(t *testing.T) {
+	choice := NewChoice("cubic", "bbr")
+	observe(choice, func(_ string, epoch int) float64 { return float64(10 + 10*epoch) })
+	if choice.Name() != "cubic" {
+		t.Errorf("chose %s", choice.Name())
+	}
+}
+
+// After the goodput has fallen, the alternatives are compared again.
+func TestChoiceAgain(t *testing.T) {
+	choice := NewChoice("cubic", "bbr")
+	observe(choice, func(string, int) float64 { return 100 })
+	for range minHold {
+		choice.Observe(100, true)
+		choice.Observe(5, false) // says nothing
+	}
+	if !choice.Settled() {
+		t.Fatal("it is compared again though nothing has changed")
+	}
+	choice.Observe(10, true)
+	observe(choice, func(name string, _ int) float64 { return map[string]float64{"cubic": 10, "bbr": 90}[name] })
+	if choice.Name() != "bbr" {
+		t.Errorf("chose %s", choice.Name())
+	}
+}
+
+func TestChoiceRemove(t *testing.T) {
+	choice := NewChoice("cubic", "bbr")
+	choice.Observe(10, true)
+	choice.Remove("bbr")
+	if !choice.Settled() || choice.Name() != "cubic" {
+		t.Errorf("settled %v, %s", choice.Settled(), choice.Name())
+	}
+	if c := NewChoice(); !c.Settled() || c.Name() != "" {
+		t.Error("a choice without alternatives")
+	}
+}
