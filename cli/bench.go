@@ -17,6 +17,7 @@ import (
 	"headgate.dev/headgate/bench/groups"
 	labbench "headgate.dev/headgate/bench/lab"
 	"headgate.dev/headgate/bench/probing"
+	relaybench "headgate.dev/headgate/bench/relay"
 	servicebench "headgate.dev/headgate/bench/service"
 	"headgate.dev/headgate/bench/switching"
 	"headgate.dev/headgate/internal/text"
@@ -25,7 +26,7 @@ import (
 
 // benches lists every benchmark. The randomly drawn cases may change what a benchmark
 // measures, but not its name and its claims' IDs.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench, relaybench.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{

@@ -105,6 +105,7 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 					{"device", one(d, &p.Device, serverName)},
 					{"mark", one(d, &p.Mark, markValue)},
 					{"streams", one(d, &p.Streams, streamCount)},
+					{"first_streams", one(d, &p.FirstStreams, streamCount)},
 					{"congestion", oneOrMore(d, &p.Congestion, congestionControl)},
 				})
 				d.needs(n, key, "name", "the path has no %s: write for example %[1]s: a")

@@ -84,6 +84,8 @@ type Path struct {
 	Mark   uint32
 	// Streams is the number of streams, 0 for as many as help.
 	Streams int
+	// FirstStreams is the number with which the agent begins to look for it, 0 for its default.
+	FirstStreams int
 	// Congestion are the congestion controls from which the path's is chosen, the preferred one first; empty are all
 	// that the agent has.
 	Congestion []string

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -287,7 +288,7 @@ func (d *Dialer) path(ctx context.Context, p relay.Path) {
 		controls = congestionControls
 	}
 	choice := stripe.NewChoice(controls...)
-	tuner := stripe.NewTuner(1, maxStreams, firstStreams)
+	tuner := stripe.NewTuner(1, maxStreams, cmp.Or(p.FirstStreams, firstStreams))
 	if p.Streams > 0 {
 		tuner = stripe.NewTuner(p.Streams, p.Streams, p.Streams)
 	}
