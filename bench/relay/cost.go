@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"headgate.dev/headgate/bench"
@@ -47,8 +46,3 @@ func costCases() (out []bench.Case) {
 	}
 	return out
 }
-
-// blockCases are an application that writes in small pieces.
-func blockCases() (out []bench.Case) { return nil }
-
-var _ = fmt.Sprint
