@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe/mesh"
 	"headgate.dev/headgate/probe/report"
-	"headgate.dev/headgate/probe/session"
 	"headgate.dev/headgate/view"
 )
 
@@ -87,7 +87,7 @@ func loadServers(file string, stdin io.Reader) (config.Servers, error) {
 }
 
 // mesh measures all pairs, and prints and writes the results.
-func (a *app) mesh(list config.Servers, auth session.Auth, output, prometheus string) error {
+func (a *app) mesh(list config.Servers, auth peerauth.Credentials, output, prometheus string) error {
 	ctx, stop := interrupted()
 	defer stop()
 	progress := &view.StatusLine{}

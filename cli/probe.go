@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
-	"headgate.dev/headgate/probe/session"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -168,20 +168,20 @@ func (f *authFlags) add(c *cobra.Command) {
 
 // client returns the credentials that the flags select. They are empty without flags and
 // without keyFile: then only a server with --open accepts the client.
-func (f *authFlags) client() (session.Auth, error) {
+func (f *authFlags) client() (peerauth.Credentials, error) {
 	if f.cert != "" {
-		return session.ReadCertificates(f.cert, f.certKey, f.authority)
+		return peerauth.ReadCertificates(f.cert, f.certKey, f.authority)
 	}
 	file := f.key
 	if file == "" {
 		file = keyFile
 	}
-	key, err := session.ReadKey(file)
+	key, err := peerauth.ReadKey(file)
 	if f.key == "" && errors.Is(err, fs.ErrNotExist) {
-		return session.Auth{}, nil
+		return peerauth.Credentials{}, nil
 	}
 	if errors.Is(err, os.ErrPermission) {
-		return session.Auth{}, shaper.WithPermission(err)
+		return peerauth.Credentials{}, shaper.WithPermission(err)
 	}
-	return session.Auth{Key: key}, err
+	return peerauth.Credentials{Key: key}, err
 }

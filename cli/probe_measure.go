@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/available"
 	"headgate.dev/headgate/probe/limiter"
@@ -21,7 +22,7 @@ import (
 )
 
 // measure measures a path and prints the report. After an error the report is partial.
-func (a *app) measure(command, target string, f probeFlags, auth session.Auth) error {
+func (a *app) measure(command, target string, f probeFlags, auth peerauth.Credentials) error {
 	host, err := parseHosts(command, target)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func parseHosts(command string, names ...string) (out []measure.Host, err error)
 }
 
 // options returns the options of a measurement.
-func (f *probeFlags) options(auth session.Auth, progress *view.StatusLine) measure.Options {
+func (f *probeFlags) options(auth peerauth.Credentials, progress *view.StatusLine) measure.Options {
 	return measure.Options{Session: session.Options{Network: f.network(), Auth: auth}, Log: f.log, OnProgress: progress.Show}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/session"
@@ -70,7 +71,7 @@ hold whole trains.`,
 		if *open && len(allowed) > 0 {
 			return usageError{errors.New("--open and --peer cannot be used together: any client could make this server send to its peers"), c.CommandPath()}
 		}
-		who := session.Auth{}
+		who := peerauth.Credentials{}
 		if !*open {
 			var err error
 			if who, err = auth.client(); err != nil {

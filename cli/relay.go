@@ -52,13 +52,13 @@ says so, and listens for applications. It ends on SIGTERM, and with it the conne
 			return config.Errors{{File: (*files)[0], Message: "must have exactly one document of kind: Relay"}}
 		}
 		p := set.Relays[0].Policy
-		key, err := host.ReadKey(p.KeyFile)
+		auth, err := host.ReadAuth(p)
 		if err != nil {
 			return err
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), unix.SIGTERM, os.Interrupt)
 		defer stop()
-		return host.Run(ctx, p, key, slog.Default(), func() { a.note("relay agent %s is ready", p.Name) })
+		return host.Run(ctx, p, auth, slog.Default(), func() { a.note("relay agent %s is ready", p.Name) })
 	}
 	return c
 }

@@ -25,7 +25,17 @@ func relayDocument(s *source, n *node) Relay {
 	d.fields(n, "", "a relay agent", []field{
 		{"kind", func(*node, string) {}},
 		{"name", one(d, &out.Name, serverName)},
-		{"key", one(d, &out.KeyFile, keyFile)},
+		{"key", one(d, &out.KeyFile, absoluteFile)},
+		{"tls", func(n *node, key string) {
+			d.fields(n, key, "certificates", []field{
+				{"cert", one(d, &out.TLS.Certificate, absoluteFile)},
+				{"key", one(d, &out.TLS.Key, absoluteFile)},
+				{"authority", one(d, &out.TLS.Authority, absoluteFile)},
+			})
+			for _, name := range []string{"cert", "key", "authority"} {
+				d.needs(n, key, name, "%s is missing: write the PEM file, for example %[1]s: /etc/headgate/"+name+".pem")
+			}
+		}},
 		{"encrypt", one(d, &encrypt, boolean)},
 		{"accept", func(n *node, key string) {
 			d.fields(n, key, "how streams are accepted", []field{
@@ -73,7 +83,15 @@ func relayDocument(s *source, n *node) Relay {
 		}
 	}
 	d.needs(n, "", "name", "the relay agent has no %s: write for example %[1]s: east")
-	d.needs(n, "", "key", "%s is missing: write the file with the key that all agents share, for example %[1]s: /etc/headgate/relay.key")
+	certificates := out.TLS != relay.TLS{} || d.broken["tls"]
+	switch {
+	case certificates && out.KeyFile != "":
+		d.invalid(n, "tls", "agents authenticate each other by the key or by certificates: leave key or tls out")
+	case certificates && !encrypt:
+		d.invalid(n, "encrypt", "streams without encryption need the shared key: write key instead of tls, or leave encrypt out")
+	case !certificates:
+		d.needs(n, "", "key", "%s is missing: write the file with the key that all agents share, for example %[1]s: /etc/headgate/relay.key")
+	}
 	if out.Accept.Listen == "" && len(out.Exits) == 0 && !d.broken["accept"] && !d.broken["exits"] {
 		d.invalid(n, "", "the relay agent neither accepts streams nor has an exit: write accept or exits")
 	}
@@ -154,9 +172,9 @@ func relayPorts(s string) ([]relay.Ports, error) {
 	return []relay.Ports{{From: p.From, To: p.To}}, err
 }
 
-func keyFile(s string) (string, error) {
+func absoluteFile(s string) (string, error) {
 	if s == "" || s[0] != '/' {
-		return "", fmt.Errorf("%q is not an absolute path: write for example /etc/headgate/relay.key", s)
+		return "", fmt.Errorf("%q is not an absolute path: write for example /etc/headgate/%s", s, s)
 	}
 	return s, nil
 }

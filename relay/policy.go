@@ -9,8 +9,10 @@ import (
 // Policy is the configuration of an agent.
 type Policy struct {
 	Name string
-	// KeyFile has the key that all agents share.
+	// KeyFile has the key that all agents share, "" without one.
 	KeyFile string
+	// TLS has the files by which agents authenticate each other instead.
+	TLS TLS
 	// Plain leaves streams between agents unencrypted.
 	Plain bool
 	// Accept makes the agent an exit.
@@ -23,6 +25,10 @@ type Policy struct {
 	// A connection is taken if it matches a rule, and its destination has an exit.
 	Take []Rule
 }
+
+// TLS names PEM files: the agent's certificate and its key, and the authority that has signed the certificates of all
+// agents.
+type TLS struct{ Certificate, Key, Authority string }
 
 // Rule matches connections. What is empty matches any.
 type Rule struct {

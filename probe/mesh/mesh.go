@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
@@ -18,7 +19,7 @@ import (
 // Options of a mesh. The functions are called by one goroutine at a time.
 type Options struct {
 	// Auth has the credentials for all servers.
-	Auth session.Auth
+	Auth peerauth.Credentials
 	// OnRow receives each row as soon as it is measured. It may be nil.
 	OnRow func(Row)
 	// OnProgress receives short texts about the progress. It may be nil.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
@@ -85,7 +86,7 @@ func (r Request) caps() session.Caps {
 
 // serve serves one client.
 func (r Request) serve(ctx context.Context, end func(), out io.Writer) error {
-	s := &session.Server{Auth: session.Auth{Key: r.Key}, Caps: r.caps(), Log: slog.New(slog.DiscardHandler), Served: end}
+	s := &session.Server{Auth: peerauth.Credentials{Key: r.Key}, Caps: r.caps(), Log: slog.New(slog.DiscardHandler), Served: end}
 	err := s.Listen(ctx, fmt.Sprintf(":%d", r.Port))
 	if r.Port == probe.Port && errors.Is(err, syscall.EADDRINUSE) {
 		err = s.Listen(ctx, ":0") // "headgate probe serve" uses the port on this host
@@ -122,7 +123,7 @@ func (r Request) run(ctx context.Context) (*path.Report, unit.Bytes, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	client, err := session.Dial(ctx, session.Options{Host: peer.Host, Port: peer.Port, Auth: session.Auth{Key: r.Key}, QueueTimeout: connectTimeout, Caps: &caps})
+	client, err := session.Dial(ctx, session.Options{Host: peer.Host, Port: peer.Port, Auth: peerauth.Credentials{Key: r.Key}, QueueTimeout: connectTimeout, Caps: &caps})
 	if err != nil {
 		return nil, 0, err
 	}

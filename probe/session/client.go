@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/train"
 	"headgate.dev/headgate/unit"
@@ -26,7 +27,7 @@ type Options struct {
 	Port int
 	// Network is "tcp", or "tcp4" or "tcp6" for one version of IP; "" is "tcp".
 	Network string
-	Auth    Auth
+	Auth    peerauth.Credentials
 	// OnWait receives the number of clients that are ahead in the queue; it may be nil.
 	OnWait func(before int)
 	// Socket is shared by clients that need the order of arrival across several servers.
@@ -136,7 +137,7 @@ func connect(ctx context.Context, o Options, use func(context.Context, *Client) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w: start \"headgate probe serve\" there, and allow TCP port %d in firewalls on the path", err, port)
 	}
-	c := &Client{conn: tls.Client(tcp, o.Auth.client(host)), MTU: map[probe.Direction]int{}}
+	c := &Client{conn: tls.Client(tcp, o.Auth.Client(host)), MTU: map[probe.Direction]int{}}
 	c.l = &lines{in: bufio.NewReader(countingConn{c.conn, &c.control}), out: countingConn{c.conn, &c.control}, longest: longestAnswer}
 	halt := context.AfterFunc(ctx, func() { tcp.Close() })
 	if err = c.handshake(ctx, o); err == nil {
@@ -162,7 +163,7 @@ func (c *Client) handshake(ctx context.Context, o Options) error {
 		return fmt.Errorf("TLS handshake failed: %w", err)
 	}
 	if o.Auth.Key != nil {
-		mac, err := o.Auth.mac(c.conn, clientMACLabel)
+		mac, err := o.Auth.MAC(c.conn, clientMACLabel)
 		if err != nil {
 			return err
 		}
@@ -173,7 +174,7 @@ func (c *Client) handshake(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		if err := o.Auth.check(c.conn, serverMACLabel, m.Proof); err != nil {
+		if err := checkProof(o.Auth, c.conn, serverMACLabel, m.Proof); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/unit"
 )
@@ -58,7 +59,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("a server without peers: %v", err)
 		}
 		// A client needs the shared key to request a measurement.
-		a.Auth = Auth{Key: []byte("0123456789abcdeX")}
+		a.Auth = peerauth.Credentials{Key: []byte("0123456789abcdeX")}
 		if _, err := RequestMeasurement(t.Context(), a, address(t, b), nil, nil); err == nil || !strings.Contains(err.Error(), "key") {
 			t.Errorf("another key: %v", err)
 		}

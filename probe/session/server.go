@@ -18,13 +18,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/train"
 )
 
 // Server serves measurements to clients, one client at a time.
 type Server struct {
-	Auth Auth
+	Auth peerauth.Credentials
 	Caps Caps
 	Log  *slog.Logger
 	// Peers are the only servers to which this server measures for a client.
@@ -53,7 +54,7 @@ const handshakeTimeout = 5 * time.Second
 // Listen opens the TCP and the UDP port at address (host:port). Port 0 is any port, the
 // same for both.
 func (s *Server) Listen(ctx context.Context, address string) error {
-	c, err := s.Auth.server()
+	c, err := s.Auth.Server()
 	if err != nil {
 		return err
 	}
@@ -167,11 +168,11 @@ func (s *Server) admit(ctx context.Context, conn *tls.Conn, l *lines) (*measure,
 		if err != nil {
 			return nil, err
 		}
-		if err := s.Auth.check(conn, clientMACLabel, m.Proof); err != nil {
+		if err := checkProof(s.Auth, conn, clientMACLabel, m.Proof); err != nil {
 			l.write(message{Refused: "shared key does not match"})
 			return nil, err
 		}
-		mac, err := s.Auth.mac(conn, serverMACLabel)
+		mac, err := s.Auth.MAC(conn, serverMACLabel)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/unit"
 )
@@ -44,12 +45,12 @@ func dial(t *testing.T, o Options) *Client {
 	return c
 }
 
-var key = Auth{Key: []byte("0123456789abcdef")}
+var key = peerauth.Credentials{Key: []byte("0123456789abcdef")}
 
 // Trains pass in both directions, over IPv4 and IPv6, with a key and without.
 func TestTrains(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
-		for name, auth := range map[string]Auth{"key": key, "open": {}} {
+		for name, auth := range map[string]peerauth.Credentials{"key": key, "open": {}} {
 			c := dial(t, serve(t, host, &Server{Auth: auth}))
 			if c.MTU[probe.Out] != 1500 || c.MTU[probe.In] != 1500 || c.RTT <= 0 {
 				t.Errorf("%s, %s: MTU %v, RTT %v", host, name, c.MTU, c.RTT)
@@ -76,7 +77,7 @@ func TestTrains(t *testing.T) {
 // Both ends reject a wrong key and a missing key.
 func TestKeys(t *testing.T) {
 	o := serve(t, "127.0.0.1", &Server{Auth: key})
-	for name, auth := range map[string]Auth{"another key": {Key: []byte("0123456789abcdeX")}, "no key": {}} {
+	for name, auth := range map[string]peerauth.Credentials{"another key": {Key: []byte("0123456789abcdeX")}, "no key": {}} {
 		o.Auth = auth
 		if c, err := Dial(t.Context(), o); err == nil {
 			c.Close()

@@ -52,7 +52,7 @@ type destination struct {
 
 // Acceptor accepts the streams of other agents, and connects to the destinations of their connections.
 type Acceptor struct {
-	Auth    Auth
+	Auth    *Auth
 	Options stripe.Options
 	// Accept has the destinations; others are refused, so that the agent is no open proxy.
 	Accept relay.Accept
@@ -232,7 +232,7 @@ func (a *Acceptor) Close() {
 
 // Dialer keeps the streams to an exit open.
 type Dialer struct {
-	Auth    Auth
+	Auth    *Auth
 	Exit    relay.Exit
 	Options stripe.Options
 	Log     *slog.Logger
@@ -251,7 +251,7 @@ type session struct {
 }
 
 // NewDialer returns a dialer; Run opens its streams.
-func NewDialer(auth Auth, exit relay.Exit, o stripe.Options) *Dialer {
+func NewDialer(auth *Auth, exit relay.Exit, o stripe.Options) *Dialer {
 	o.Dialer = true
 	d := &Dialer{Auth: auth, Exit: exit, Options: o, Log: slog.Default()}
 	d.begin()
@@ -511,7 +511,7 @@ func (d *Dialer) stream(k *kept) error {
 }
 
 // dialPath opens an authenticated connection to an exit on a path: tcp is the connection, over what carries the bytes.
-func dialPath(ctx context.Context, auth Auth, e relay.Exit, p relay.Path) (tcp *net.TCPConn, over net.Conn, err error) {
+func dialPath(ctx context.Context, auth *Auth, e relay.Exit, p relay.Path) (tcp *net.TCPConn, over net.Conn, err error) {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: func(network, address string, raw syscall.RawConn) error {
 		return errors.Join(prepare(network, address, raw), bind(p, raw))
 	}}

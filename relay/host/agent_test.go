@@ -12,67 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/relay"
 )
 
-func newKey(t *testing.T, key string, encrypt bool) *SharedKey {
+func newKey(t *testing.T, key string, encrypt bool) *Auth {
 	t.Helper()
-	k, err := NewSharedKey([]byte(strings.Repeat(key, 16)), encrypt)
+	k, err := NewAuth(peerauth.Credentials{Key: []byte(strings.Repeat(key, 16))}, !encrypt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k
-}
-
-// Agents with the same key have a connection, encrypted or not, and others none.
-func TestSharedKey(t *testing.T) {
-	for _, c := range []struct {
-		client, server string
-		encrypt        bool
-	}{{"a", "a", true}, {"a", "a", false}, {"a", "b", true}, {"a", "b", false}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		served := make(chan error, 1)
-		go func() {
-			over, err := newKey(t, c.server, c.encrypt).Server(b)
-			if err == nil {
-				_, err = over.Write([]byte("hello"))
-			}
-			served <- err
-			if err != nil {
-				b.Close()
-			}
-		}()
-		over, err := newKey(t, c.client, c.encrypt).Client(a)
-		if same := c.client == c.server; same != (err == nil) {
-			t.Errorf("%+v: client %v", c, err)
-		}
-		if err == nil {
-			got := make([]byte, 5)
-			if _, err := io.ReadFull(over, got); err != nil || string(got) != "hello" {
-				t.Errorf("%+v: read %q, %v", c, got, err)
-			}
-		} else {
-			a.Close()
-		}
-		if err := <-served; (c.client == c.server) != (err == nil) || err != nil && !errors.Is(err, ErrKey) {
-			t.Errorf("%+v: server %v", c, err)
-		}
-	}
-	if _, err := NewSharedKey([]byte("short"), true); err == nil {
-		t.Error("a key of 5 bytes is accepted")
-	}
 }
 
 // A dialer carries connections to allowed destinations of an acceptor, refuses others, and opens its streams

@@ -1,124 +1,145 @@
 package host
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
-	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"time"
+
+	"headgate.dev/headgate/internal/peerauth"
 )
 
-// Auth authenticates the two agents of a stream to each other, and encrypts it where it is meant to.
-type Auth interface {
-	// Client and Server return the connection over which the stream goes, at the agent that dials and at the other.
-	Client(c net.Conn) (net.Conn, error)
-	Server(c net.Conn) (net.Conn, error)
+// Auth authenticates the two agents of a stream to each other, and encrypts the stream unless Plain.
+type Auth struct {
+	peerauth.Credentials
+	// Plain leaves streams unencrypted, and authenticated by the shared key at their beginning: what follows can be
+	// read and changed on the way.
+	Plain bool
+
+	server *tls.Config
+	client *tls.Config
 }
 
 // handshakeTimeout is how long the authentication of a stream may take.
 const handshakeTimeout = 10 * time.Second
 
-// ErrKey means that the other agent has another key, or that somebody is between the agents.
-var ErrKey = errors.New("the other agent has another key")
+// The labels of the agents' proofs of the shared key.
+const (
+	dialerLabel   = "headgate relay client"
+	acceptorLabel = "headgate relay server"
+)
 
-// SharedKey authenticates agents that have the same key. With Encrypt streams are TLS 1.3 connections, and each
-// agent proves by the key that it is at the other end of this very connection (RFC 5705). Without it the agents
-// prove that they have the key, and what follows can be read and changed on the way.
-type SharedKey struct {
-	Key     []byte
-	Encrypt bool
-
-	cert tls.Certificate
-}
-
-// NewSharedKey returns the authentication by a key of at least 16 bytes.
-func NewSharedKey(key []byte, encrypt bool) (*SharedKey, error) {
-	if len(key) < 16 {
-		return nil, fmt.Errorf("the key has %d bytes: 16 are the minimum", len(key))
+// NewAuth returns the authentication by a shared key, or by certificates.
+func NewAuth(c peerauth.Credentials, plain bool) (*Auth, error) {
+	if plain && c.Key == nil {
+		return nil, errors.New("streams without encryption need a shared key: write key, or leave out encrypt: false")
 	}
-	// The certificate proves nothing, because the key does; TLS requires one.
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	server, err := c.Server()
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "headgate relay"}, NotAfter: time.Now().AddDate(10, 0, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		return nil, err
+	a := &Auth{Credentials: c, Plain: plain, server: server, client: c.Client("")}
+	if c.Certificate != nil {
+		// An agent is known by the authority that has signed its certificate, not by the address of a path.
+		a.client.InsecureSkipVerify = true
+		a.client.VerifyConnection = func(s tls.ConnectionState) error { return verify(c.Authority, s) }
+		a.server.ClientAuth = tls.RequireAnyClientCert
+		a.server.VerifyConnection = a.client.VerifyConnection
 	}
-	return &SharedKey{Key: key, Encrypt: encrypt, cert: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}}, nil
+	return a, nil
 }
 
-// Client implements Auth.
-func (k *SharedKey) Client(c net.Conn) (net.Conn, error) {
-	return k.prove(c, "client", "server", func() *tls.Conn {
-		return tls.Client(c, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}) // the key proves it
-	})
+// verify verifies that the authority has signed the other agent's certificate, for whatever use: the certificates of
+// hosts are those of clients, and a relay agent is both.
+func verify(authority *x509.CertPool, s tls.ConnectionState) error {
+	if len(s.PeerCertificates) == 0 {
+		return errors.New("the other agent has no certificate")
+	}
+	between := x509.NewCertPool()
+	for _, c := range s.PeerCertificates[1:] {
+		between.AddCert(c)
+	}
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: authority, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err
 }
 
-// Server implements Auth.
-func (k *SharedKey) Server(c net.Conn) (net.Conn, error) {
-	return k.prove(c, "server", "client", func() *tls.Conn {
-		return tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{k.cert}})
-	})
+// Client authenticates the agent that dials, and returns the connection over which the stream goes.
+func (a *Auth) Client(c net.Conn) (net.Conn, error) {
+	return a.prove(c, dialerLabel, acceptorLabel, func() *tls.Conn { return tls.Client(c, a.client) })
+}
+
+// Server authenticates the agent that accepts, and returns the connection over which the stream goes.
+func (a *Auth) Server(c net.Conn) (net.Conn, error) {
+	return a.prove(c, acceptorLabel, dialerLabel, func() *tls.Conn { return tls.Server(c, a.server) })
 }
 
 // prove proves to the other agent that this one has the key, and checks that the other has it.
-func (k *SharedKey) prove(c net.Conn, own, other string, secure func() *tls.Conn) (net.Conn, error) {
+func (a *Auth) prove(c net.Conn, own, other string, secure func() *tls.Conn) (net.Conn, error) {
 	if err := c.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return nil, err
 	}
-	var about []byte // what both know of this connection alone
-	if k.Encrypt {
+	over := c
+	mac := func(label string) ([]byte, error) { return nil, nil }
+	if a.Plain {
+		about, err := nonces(c, own == dialerLabel)
+		if err != nil {
+			return nil, err
+		}
+		mac = func(label string) ([]byte, error) { return a.MACOf(about, label), nil }
+	} else {
 		t := secure()
 		if err := t.Handshake(); err != nil {
 			return nil, err
 		}
-		state := t.ConnectionState()
-		material, err := state.ExportKeyingMaterial("EXPORTER-headgate-relay", nil, sha256.Size)
-		if err != nil {
+		over = t
+		mac = func(label string) ([]byte, error) { return a.MAC(t, label) }
+	}
+	if a.Key != nil {
+		if err := exchange(over, mac, own, other); err != nil {
 			return nil, err
 		}
-		c, about = t, material
-	} else {
-		var nonces [2][sha256.Size]byte
-		rand.Read(nonces[0][:])
-		if _, err := c.Write(nonces[0][:]); err != nil {
-			return nil, err
-		}
-		if _, err := io.ReadFull(c, nonces[1][:]); err != nil {
-			return nil, err
-		}
-		if own == "server" {
-			nonces[0], nonces[1] = nonces[1], nonces[0]
-		}
-		about = append(nonces[0][:], nonces[1][:]...)
 	}
-	if _, err := c.Write(k.mac(own, about)); err != nil {
-		return nil, err
-	}
-	got := make([]byte, sha256.Size)
-	if _, err := io.ReadFull(c, got); err != nil {
-		return nil, err
-	}
-	if !hmac.Equal(got, k.mac(other, about)) {
-		return nil, ErrKey
-	}
-	return c, c.SetDeadline(time.Time{})
+	return over, c.SetDeadline(time.Time{})
 }
 
-func (k *SharedKey) mac(role string, about []byte) []byte {
-	h := hmac.New(sha256.New, k.Key)
-	h.Write([]byte("headgate relay " + role))
-	h.Write(about)
-	return h.Sum(nil)
+// exchange sends this agent's proof, and checks the other's.
+func exchange(c net.Conn, mac func(label string) ([]byte, error), own, other string) error {
+	proof, err := mac(own)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Write(proof); err != nil {
+		return err
+	}
+	got := make([]byte, peerauth.MACSize)
+	if _, err := io.ReadFull(c, got); err != nil {
+		return err
+	}
+	want, err := mac(other)
+	if err != nil {
+		return err
+	}
+	if !peerauth.Equal(got, want) {
+		return peerauth.ErrKey
+	}
+	return nil
+}
+
+// nonces exchanges random numbers, which make the connection different from each earlier one.
+func nonces(c net.Conn, dialer bool) ([]byte, error) {
+	var all [2][peerauth.MACSize]byte
+	rand.Read(all[0][:])
+	if _, err := c.Write(all[0][:]); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(c, all[1][:]); err != nil {
+		return nil, err
+	}
+	if !dialer {
+		all[0], all[1] = all[1], all[0]
+	}
+	return append(all[0][:], all[1][:]...), nil
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 
 	"headgate.dev/headgate/relay"
@@ -17,22 +16,6 @@ import (
 // Windows of connections and sessions, chosen for Headgate: two streams of 300 Mbit/s whose round-trip times differ by
 // 375 ms need 28 MB of one connection.
 var windows = stripe.Options{ConnWindow: 64 << 20, SessionWindow: 512 << 20, MaxPending: 1 << 20}
-
-// ReadKey reads the key that agents share.
-func ReadKey(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the key: %w: create one with \"headgate relay key %s\"", err, file)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s can be read by other users: chmod 600 %[1]s", file)
-	}
-	key, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the key: %w", err)
-	}
-	return key, nil
-}
 
 // carrier carries connections to an exit.
 type carrier interface {
@@ -45,11 +28,7 @@ type carrier interface {
 }
 
 // Run runs an agent until ctx ends. ready is called when all listeners are open.
-func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, ready func()) error {
-	auth, err := NewSharedKey(key, !p.Plain)
-	if err != nil {
-		return err
-	}
+func Run(ctx context.Context, p relay.Policy, auth *Auth, log *slog.Logger, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var listeners []net.Listener

@@ -59,7 +59,7 @@ func readSOSHello(r io.Reader) (h sosHello, err error) {
 
 // sosDialer carries connections to an exit by the thesis's scheme.
 type sosDialer struct {
-	auth Auth
+	auth *Auth
 	exit relay.Exit
 	log  *slog.Logger
 	ctx  context.Context // of all connections

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
 	"headgate.dev/headgate/relay"
@@ -148,7 +149,11 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		err = Run(ctx, p, []byte(strings.Repeat("k", 32)), slog.New(slog.DiscardHandler), func() { os.Stdout.WriteString(".") })
+		var auth *Auth
+		if auth, err = NewAuth(peerauth.Credentials{Key: []byte(strings.Repeat("k", 32))}, p.Plain); err != nil {
+			os.Exit(1)
+		}
+		err = Run(ctx, p, auth, slog.New(slog.DiscardHandler), func() { os.Stdout.WriteString(".") })
 	}
 	if err != nil {
 		slog.Error("agent", "error", err)
