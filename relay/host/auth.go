@@ -68,16 +68,16 @@ func verify(authority *x509.CertPool, s tls.ConnectionState) error {
 
 // Client authenticates the agent that dials, and returns the connection over which the stream goes.
 func (a *Auth) Client(c net.Conn) (net.Conn, error) {
-	return a.prove(c, dialerLabel, acceptorLabel, func() *tls.Conn { return tls.Client(c, a.client) })
+	return a.prove(c, dialerLabel, acceptorLabel, func(c net.Conn) *tls.Conn { return tls.Client(c, a.client) })
 }
 
 // Server authenticates the agent that accepts, and returns the connection over which the stream goes.
 func (a *Auth) Server(c net.Conn) (net.Conn, error) {
-	return a.prove(c, acceptorLabel, dialerLabel, func() *tls.Conn { return tls.Server(c, a.server) })
+	return a.prove(c, acceptorLabel, dialerLabel, func(c net.Conn) *tls.Conn { return tls.Server(c, a.server) })
 }
 
 // prove proves to the other agent that this one has the key, and checks that the other has it.
-func (a *Auth) prove(c net.Conn, own, other string, secure func() *tls.Conn) (net.Conn, error) {
+func (a *Auth) prove(c net.Conn, own, other string, wrap func(net.Conn) *tls.Conn) (net.Conn, error) {
 	if err := c.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return nil, err
 	}
@@ -90,12 +90,12 @@ func (a *Auth) prove(c net.Conn, own, other string, secure func() *tls.Conn) (ne
 		}
 		mac = func(label string) ([]byte, error) { return a.MACOf(about, label), nil }
 	} else {
-		t := secure()
+		t := secure(c, wrap)
 		if err := t.Handshake(); err != nil {
 			return nil, err
 		}
 		over = t
-		mac = func(label string) ([]byte, error) { return a.MAC(t, label) }
+		mac = func(label string) ([]byte, error) { return a.MAC(t.Conn, label) }
 	}
 	if a.Key != nil {
 		if err := exchange(over, mac, own, other); err != nil {

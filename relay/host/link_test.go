@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/relay/stripe"
 )
 
@@ -17,7 +19,8 @@ var options = stripe.Options{ConnWindow: 64 << 20, SessionWindow: 512 << 20, Max
 
 // pair is two links with streams between them over loopback. The exit connects to where the description says.
 type pair struct {
-	t           *testing.T
+	t           testing.TB
+	auth        *Auth // of the streams; nil is none
 	entry, exit *Link
 	listener    net.Listener
 	mu          sync.Mutex
@@ -25,14 +28,25 @@ type pair struct {
 	all         sync.WaitGroup
 }
 
-func newPair(t *testing.T, streams int) *pair {
+func newPair(t testing.TB, streams int) *pair { return newPairOf(t, streams, nil) }
+
+// newSecurePair is a pair whose streams are encrypted, or authenticated at their beginning alone.
+func newSecurePair(t testing.TB, streams int, encrypt bool) *pair {
+	auth, err := NewAuth(peerauth.Credentials{Key: make([]byte, 16)}, !encrypt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPairOf(t, streams, auth)
+}
+
+func newPairOf(t testing.TB, streams int, auth *Auth) *pair {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dialer := options
 	dialer.Dialer = true
-	p := &pair{t: t, listener: l, streams: map[uint32]net.Conn{}, entry: NewLink(dialer, nil), exit: NewLink(options, func(to []byte) (net.Conn, error) {
+	p := &pair{t: t, auth: auth, listener: l, streams: map[uint32]net.Conn{}, entry: NewLink(dialer, nil), exit: NewLink(options, func(to []byte) (net.Conn, error) {
 		return net.Dial("tcp", string(to))
 	})}
 	t.Cleanup(func() {
@@ -60,8 +74,21 @@ func (p *pair) add(number uint32) {
 	p.mu.Lock()
 	p.streams[number] = a
 	p.mu.Unlock()
-	p.all.Go(func() { p.entry.AddStream(number, a.(*net.TCPConn), a) })
-	p.all.Go(func() { p.exit.AddStream(number, b.(*net.TCPConn), b) })
+	overA, overB := a, b
+	if p.auth != nil {
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			overB, err = p.auth.Server(b)
+			done <- err
+		}()
+		overA, err = p.auth.Client(a)
+		if err := errors.Join(err, <-done); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.all.Go(func() { p.entry.AddStream(number, a.(*net.TCPConn), overA) })
+	p.all.Go(func() { p.exit.AddStream(number, b.(*net.TCPConn), overB) })
 }
 
 // echo is a server that sends back what it receives, until the client has ended its direction.

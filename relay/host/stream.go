@@ -93,11 +93,7 @@ func (l *Link) write(st *stream) {
 	header := make([]byte, 0, 64)
 	for f := range st.out {
 		header = stripe.AppendHeader(header[:0], f)
-		buffers := net.Buffers{header, f.Payload}
-		if len(f.Payload) == 0 {
-			buffers = buffers[:1]
-		}
-		if _, err := buffers.WriteTo(st.conn); err != nil {
+		if err := writeFrame(st.conn, header, f.Payload); err != nil {
 			st.conn.Close() // read sees it
 			return
 		}
@@ -107,6 +103,16 @@ func (l *Link) write(st *stream) {
 		l.pump()
 		l.mu.Unlock()
 	}
+}
+
+// writeFrame writes a frame with one system call.
+func writeFrame(c net.Conn, header, payload []byte) error {
+	if secure, ok := c.(*secureConn); ok {
+		return secure.writeFrame(header, payload)
+	}
+	buffers := net.Buffers{header, payload}
+	_, err := buffers.WriteTo(c)
+	return err
 }
 
 // read processes the frames that arrive on a stream.
