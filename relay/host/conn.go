@@ -14,18 +14,30 @@ import (
 type conn struct {
 	link *Link
 	c    *stripe.Conn
-	app  net.Conn
+	app  net.Conn // nil until the destination is connected to, for Connect
 	// changed is signalled when the session has something to read or room for more. It uses link.mu.
 	changed sync.Cond
+	opened  bool // the other agent has connected
 	ended   bool
 	err     error
 }
 
 // start passes the bytes between an application's connection and the session on. l.mu must be held.
 func (l *Link) start(c *stripe.Conn, app net.Conn) {
-	k := &conn{link: l, c: c, app: app}
+	l.add(c).run(app)
+}
+
+// add adds a connection without an application. l.mu must be held.
+func (l *Link) add(c *stripe.Conn) *conn {
+	k := &conn{link: l, c: c}
 	k.changed.L = &l.mu
 	l.conns[c] = k
+	return k
+}
+
+// run passes the bytes of an application's connection on. link.mu must be held.
+func (k *conn) run(app net.Conn) {
+	k.app = app
 	go k.send()
 	go k.receive()
 }
@@ -37,11 +49,18 @@ func (k *conn) end() {
 	}
 	k.ended = true
 	delete(k.link.conns, k.c)
-	if tcp, ok := k.app.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // the application sees a reset
+	if k.app != nil {
+		reset(k.app)
 	}
-	k.app.Close()
 	k.changed.Broadcast()
+}
+
+// reset ends an application's connection so that the application sees a reset.
+func reset(app net.Conn) {
+	if tcp, ok := app.(interface{ SetLinger(sec int) error }); ok {
+		_ = tcp.SetLinger(0)
+	}
+	app.Close()
 }
 
 // smallRead is below which size what was read is copied, so that a small piece does not hold a large buffer.
@@ -100,7 +119,7 @@ func (k *conn) receive() {
 		case k.ended:
 			return
 		case end:
-			k.closeWrite()
+			closeWrite(k.app)
 			l.pump()
 			return
 		case data == nil:
@@ -125,8 +144,8 @@ func (k *conn) receive() {
 }
 
 // closeWrite passes on the end of the direction.
-func (k *conn) closeWrite() {
-	if half, ok := k.app.(interface{ CloseWrite() error }); ok {
+func closeWrite(app net.Conn) {
+	if half, ok := app.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
 }

@@ -68,6 +68,7 @@ func (l *Link) AddStream(number uint32, tcp *net.TCPConn, over net.Conn) error {
 	delete(l.streams, number)
 	l.session.RemoveStream(number)
 	close(st.out)
+	l.wakeConnecting()
 	l.pump()
 	l.mu.Unlock()
 	over.Close()
