@@ -20,18 +20,26 @@ var windows = stripe.Options{ConnWindow: 64 << 20, SessionWindow: 512 << 20, Max
 
 // ReadKey reads the key that agents share.
 func ReadKey(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
+	key, err := readPrivate(file)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the key: %w: create one with \"headgate relay key %s\"", err, file)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s can be read by other users: chmod 600 %[1]s", file)
-	}
-	key, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the key: %w", err)
 	}
 	return key, nil
+}
+
+// readPrivate reads a file that no other user may read.
+func readPrivate(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by other users: chmod 600 %[1]s", file)
+	}
+	return os.ReadFile(file)
 }
 
 // Run runs an agent until ctx ends. ready is called when all listeners are open.
@@ -86,6 +94,14 @@ func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, read
 		listeners = append(listeners, l)
 		d := dialers[p.ExitFor(f.To.Addr())]
 		all.Go(func() { fail(forward(l, d, f.To)) })
+	}
+	asked, err := listenExplicit(ctx, p, dialers, log)
+	if err != nil {
+		return err
+	}
+	for _, one := range asked {
+		listeners = append(listeners, one.Listener)
+		all.Go(func() { fail(one.serve()) })
 	}
 	if len(p.Take) > 0 {
 		taking, err := listenTransparent(ctx)
