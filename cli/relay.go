@@ -26,6 +26,7 @@ several paths. An agent acknowledges an application's data before the destinatio
 		RunE: helpOrUnknown,
 	}
 	c.AddCommand(relayRunCommand(a), relayKeyCommand(a))
+	c.AddCommand(relayForwardCommand(a))
 	return c
 }
 
@@ -51,6 +52,7 @@ says so, and listens for applications. It ends on SIGTERM, and with it the conne
 		if len(set.Relays) != 1 {
 			return config.Errors{{File: (*files)[0], Message: "must have exactly one document of kind: Relay"}}
 		}
+		a.notes(set.Relays[0].Notes)
 		p := set.Relays[0].Policy
 		auth, err := host.ReadAuth(p)
 		if err != nil {

@@ -16,6 +16,8 @@ type Relay struct {
 	relay.Policy
 	File string
 	Line int
+	// Notes are remarks about the document.
+	Notes []Note
 }
 
 func relayDocument(s *source, n *node) Relay {
@@ -72,11 +74,14 @@ func relayDocument(s *source, n *node) Relay {
 				out.Forwards = append(out.Forwards, f)
 			})
 		}},
+		{"socks", d.proxy(&out.Socks, &out.Notes)},
+		{"http_proxy", d.proxy(&out.HTTPProxy, &out.Notes)},
 	})
 	out.Plain = !encrypt
 	if len(out.Take) > 0 && len(out.Exits) == 0 && !d.broken["exits"] {
 		d.invalid(n, "take", "connections are taken, and there is no exit to carry them to: write exits")
 	}
+	d.checkProxies(n, out.Policy)
 	for i, f := range out.Forwards {
 		if f.To.IsValid() && out.ExitFor(f.To.Addr()) < 0 {
 			d.invalid(n, fmt.Sprintf("forward[%d].to", i), "no exit has the destination %s: add a prefix with it to the destinations of an exit", f.To.Addr())
@@ -243,13 +248,13 @@ func numberFrom(least, most int) func(string) (int, error) {
 	}
 }
 
-// maxStreams is the most streams of a path. The thesis needed 100 for 1 Gbit/s at 1 % of loss.
-const maxStreams = 256
+// MaxStreams is the most streams of a path. The thesis needed 100 for 1 Gbit/s at 1 % of loss.
+const MaxStreams = 256
 
 func streamCount(s string) (int, error) {
 	v, err := strconv.Atoi(s)
-	if err != nil || v < 1 || v > maxStreams {
-		return 0, fmt.Errorf("%q is not a number of streams: write 1 to %d", s, maxStreams)
+	if err != nil || v < 1 || v > MaxStreams {
+		return 0, fmt.Errorf("%q is not a number of streams: write 1 to %d", s, MaxStreams)
 	}
 	return v, nil
 }

@@ -21,6 +21,9 @@ type Policy struct {
 	Exits []Exit
 	// Forwards are the listeners for applications.
 	Forwards []Forward
+	// Socks and HTTPProxy are the listeners for applications that name their destinations, by SOCKS5 and by
+	// HTTP CONNECT.
+	Socks, HTTPProxy Proxy
 	// Take are the rules by which connections are taken transparently: those that this host forwards, and its own.
 	// A connection is taken if it matches a rule, and its destination has an exit.
 	Take []Rule
@@ -101,6 +104,15 @@ type Path struct {
 type Forward struct {
 	Listen string
 	To     netip.AddrPort
+}
+
+// Proxy is a listener for applications that name their destinations. A destination without an exit is connected to
+// directly.
+type Proxy struct {
+	// Listen is the address, "" for none.
+	Listen string
+	// UsersFile has the names and passwords of its users, "" if applications need none.
+	UsersFile string
 }
 
 // ExitFor returns the index of the exit for a destination, by the longest prefix, -1 if there is none.

@@ -8,8 +8,12 @@ import (
 	"headgate.dev/headgate/group"
 )
 
-// Notes returns notes about the groups whose guarantee does not cover the guarantees of all of their clients.
+// Notes returns notes about the groups whose guarantee does not cover the guarantees of all of their clients, and
+// those of relay agents.
 func Notes(set config.Set) (out []config.Note) {
+	for _, r := range set.Relays {
+		out = append(out, r.Notes...)
+	}
 	for _, i := range set.Interfaces {
 		for _, d := range []struct {
 			name   string

@@ -50,6 +50,13 @@ type destination struct {
 	From netip.AddrPort `json:"from,omitzero"` // the client's address
 }
 
+// hasSource reports whether the connection to the destination can have the client's address: a client on the entry's
+// own host may have none that means anything at the exit.
+func (d destination) hasSource() bool {
+	from := d.From.Addr().Unmap()
+	return from.IsValid() && !from.IsLoopback() && from.Is4() == d.To.Addr().Unmap().Is4()
+}
+
 // Acceptor accepts the streams of other agents, and connects to the destinations of their connections.
 type Acceptor struct {
 	Auth    *Auth
@@ -212,9 +219,9 @@ func (a *Acceptor) connect(description []byte) (net.Conn, error) {
 func (a *Acceptor) dial(d destination) (net.Conn, error) {
 	to := d.To.Addr().Unmap()
 	if !a.Accept.Allows(to) {
-		return nil, fmt.Errorf("the exit does not connect to %s: add a prefix with it to the exit's destinations", to)
+		return nil, refusal{notAllowed, fmt.Sprintf("the exit does not connect to %s: add a prefix with it to the exit's destinations", to)}
 	}
-	if a.Accept.KeepSource {
+	if a.Accept.KeepSource && d.hasSource() {
 		return dialFrom(context.Background(), netip.AddrPortFrom(d.From.Addr().Unmap(), d.From.Port()), netip.AddrPortFrom(to, d.To.Port()))
 	}
 	return net.DialTimeout("tcp", netip.AddrPortFrom(to, d.To.Port()).String(), connectTimeout)
@@ -499,7 +506,7 @@ func (d *Dialer) stream(k *kept) error {
 	if err := d.establish(in, reply[0]); err != nil {
 		return err
 	}
-	st, err := in.link.add(in.number, tcp, over)
+	st, err := in.link.addStream(in.number, tcp, over)
 	if err != nil {
 		return err
 	}

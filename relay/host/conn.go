@@ -14,18 +14,30 @@ import (
 type conn struct {
 	link *Link
 	c    *stripe.Conn
-	app  net.Conn
+	app  net.Conn // nil until the destination is connected to, for Connect
 	// changed is signalled when the session has something to read or room for more. It uses link.mu.
 	changed sync.Cond
+	opened  bool // the other agent has connected
 	ended   bool
 	err     error
 }
 
 // start passes the bytes between an application's connection and the session on. l.mu must be held.
 func (l *Link) start(c *stripe.Conn, app net.Conn) {
-	k := &conn{link: l, c: c, app: app}
+	l.add(c).run(app)
+}
+
+// add adds a connection without an application. l.mu must be held.
+func (l *Link) add(c *stripe.Conn) *conn {
+	k := &conn{link: l, c: c}
 	k.changed.L = &l.mu
 	l.conns[c] = k
+	return k
+}
+
+// run passes the bytes of an application's connection on. link.mu must be held.
+func (k *conn) run(app net.Conn) {
+	k.app = app
 	go k.send()
 	go k.receive()
 }
@@ -37,13 +49,15 @@ func (k *conn) end() {
 	}
 	k.ended = true
 	delete(k.link.conns, k.c)
-	reset(k.app)
+	if k.app != nil {
+		reset(k.app)
+	}
 	k.changed.Broadcast()
 }
 
-// reset closes an application's connection so that the application sees a reset.
+// reset ends an application's connection so that the application sees a reset.
 func reset(app net.Conn) {
-	if tcp, ok := app.(*net.TCPConn); ok {
+	if tcp, ok := app.(interface{ SetLinger(sec int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
 	app.Close()
@@ -105,7 +119,7 @@ func (k *conn) receive() {
 		case k.ended:
 			return
 		case end:
-			k.closeWrite()
+			closeWrite(k.app)
 			l.pump()
 			return
 		case data == nil:
@@ -130,8 +144,8 @@ func (k *conn) receive() {
 }
 
 // closeWrite passes on the end of the direction.
-func (k *conn) closeWrite() {
-	if half, ok := k.app.(interface{ CloseWrite() error }); ok {
+func closeWrite(app net.Conn) {
+	if half, ok := app.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -11,8 +12,8 @@ import (
 // ReadAuth reads the files by which a policy's agents authenticate each other.
 func ReadAuth(p relay.Policy) (*Auth, error) {
 	if p.KeyFile == "" {
-		if err := private(p.TLS.Key); err != nil {
-			return nil, err
+		if _, err := readPrivate(p.TLS.Key); err != nil {
+			return nil, fmt.Errorf("cannot read the key of the certificate: %w", err)
 		}
 		c, err := peerauth.ReadCertificates(p.TLS.Certificate, p.TLS.Key, p.TLS.Authority)
 		if err != nil {
@@ -20,8 +21,12 @@ func ReadAuth(p relay.Policy) (*Auth, error) {
 		}
 		return NewAuth(c, p.Plain)
 	}
-	if err := private(p.KeyFile); err != nil {
-		return nil, err
+	_, err := readPrivate(p.KeyFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read the key: %w: create one with \"headgate relay key %s\"", err, p.KeyFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the key: %w", err)
 	}
 	key, err := peerauth.ReadKey(p.KeyFile)
 	if err != nil {
@@ -30,14 +35,14 @@ func ReadAuth(p relay.Policy) (*Auth, error) {
 	return NewAuth(peerauth.Credentials{Key: key}, p.Plain)
 }
 
-// private checks that nobody but the owner can read a file.
-func private(file string) error {
+// readPrivate reads a file that no other user may read.
+func readPrivate(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return fmt.Errorf("cannot read the key: %w: create one with \"headgate relay key %s\"", err, file)
+		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s can be read by other users: chmod 600 %[1]s", file)
+		return nil, fmt.Errorf("%s can be read by other users: chmod 600 %[1]s", file)
 	}
-	return nil
+	return os.ReadFile(file)
 }

@@ -88,6 +88,10 @@ func (l *Link) handle(e stripe.Event) {
 	case stripe.EventOpen:
 		go l.connect(e.Conn, e.Description)
 		return
+	case stripe.EventOpened:
+		if k != nil {
+			k.opened = true
+		}
 	case stripe.EventReset:
 		if k == nil {
 			return
@@ -112,9 +116,12 @@ func (l *Link) connect(c *stripe.Conn, description []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
-		c.Reset(err.Error())
-	} else {
+	switch {
+	case err != nil:
+		c.Reset(refusalOf(err).reason())
+	case l.closed, l.session.Conn(c.Number) != c: // it has ended meanwhile
+		reset(app)
+	default:
 		c.Accept()
 		l.start(c, app)
 	}

@@ -25,6 +25,9 @@ type carrier interface {
 	Streams() int
 	// Carry carries an application's connection to a destination.
 	Carry(app net.Conn, to netip.AddrPort) error
+	// Connect connects a client to a destination, and returns when the exit has connected. A refusal is the exit's
+	// error.
+	Connect(ctx context.Context, from, to netip.AddrPort) (outlet, error)
 }
 
 // Run runs an agent until ctx ends. ready is called when all listeners are open.
@@ -79,6 +82,14 @@ func Run(ctx context.Context, p relay.Policy, auth *Auth, log *slog.Logger, read
 		listeners = append(listeners, l)
 		d := dialers[p.ExitFor(f.To.Addr())]
 		all.Go(func() { fail(forward(l, d, f.To)) })
+	}
+	asked, err := listenExplicit(ctx, p, dialers, log)
+	if err != nil {
+		return err
+	}
+	for _, one := range asked {
+		listeners = append(listeners, one.Listener)
+		all.Go(func() { fail(one.serve()) })
 	}
 	if len(p.Take) > 0 {
 		taking, err := listenTransparent(ctx)

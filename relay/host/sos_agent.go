@@ -77,22 +77,37 @@ func (d *sosDialer) Streams() int { return 1 }
 
 // Carry carries an application's connection to a destination.
 func (d *sosDialer) Carry(app net.Conn, to netip.AddrPort) error {
+	from, _ := netip.ParseAddrPort(app.RemoteAddr().String())
+	sosOutlet{d, destination{To: to, From: from}}.carry(app)
+	return nil
+}
+
+// Connect returns at once, because the thesis's scheme has no answer of the exit.
+func (d *sosDialer) Connect(_ context.Context, from, to netip.AddrPort) (outlet, error) {
+	return sosOutlet{d, destination{To: to, From: from}}, nil
+}
+
+type sosOutlet struct {
+	d  *sosDialer
+	to destination
+}
+
+func (o sosOutlet) carry(app net.Conn) {
+	d := o.d
 	d.open.Go(func() {
 		defer app.Close()
-		err := d.carry(app, to)
+		err := d.carry(app, o.to)
 		if err != nil {
 			reset(app)
 		}
 		if err != nil && d.ctx.Err() == nil {
-			d.log.Warn("connection of a relay ended", "exit", d.exit.Address, "to", to, "error", err)
+			d.log.Warn("connection of a relay ended", "exit", d.exit.Address, "to", o.to.To, "error", err)
 		}
 	})
-	return nil
 }
 
-func (d *sosDialer) carry(app net.Conn, to netip.AddrPort) error {
-	from, _ := netip.ParseAddrPort(app.RemoteAddr().String())
-	hello := sosHello{SOS: *d.exit.SOS, Destination: destination{To: to, From: from}}
+func (d *sosDialer) carry(app net.Conn, to destination) error {
+	hello := sosHello{SOS: *d.exit.SOS, Destination: to}
 	rand.Read(hello.Session[:])
 	streams := make([]net.Conn, hello.SOS.Streams)
 	defer func() { closeAll(streams) }()

@@ -43,15 +43,15 @@ func prepare(_, _ string, raw syscall.RawConn) error {
 // AddStream adds a stream to the link: tcp is the connection, and over what carries the bytes, such as TLS over it.
 // It returns when the stream has ended.
 func (l *Link) AddStream(number uint32, tcp *net.TCPConn, over net.Conn) error {
-	st, err := l.add(number, tcp, over)
+	st, err := l.addStream(number, tcp, over)
 	if err != nil {
 		return err
 	}
 	return l.serve(st)
 }
 
-// add adds a stream to the link; serve carries its frames.
-func (l *Link) add(number uint32, tcp *net.TCPConn, over net.Conn) (*stream, error) {
+// addStream adds a stream to the link; serve carries its frames.
+func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*stream, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -81,6 +81,7 @@ func (l *Link) serve(st *stream) error {
 	delete(l.streams, st.number)
 	l.session.RemoveStream(st.number)
 	close(st.out)
+	l.wakeConnecting()
 	l.pump()
 	l.mu.Unlock()
 	st.conn.Close()
