@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ type agentOptions struct {
 	plain bool
 	path  string // keys of each path: "streams: 4"
 	exit  string // keys of the exit: "engine: sos"
+	take  string // keys of the rule; "" takes all connections to the server
 }
 
 // relayed returns a method with the relay.
@@ -80,7 +82,7 @@ func startAgents(ctx context.Context, l *lab.Lab, paths []path, o agentOptions) 
 	destinations := serverNetwork(len(paths))
 	configs := [...]struct{ node, text string }{
 		{exit, begin + fmt.Sprintf("name: exit\naccept: {listen: \"0.0.0.0:8424\", destinations: [%s], keep_source: true}\n", destinations)},
-		{entry, begin + fmt.Sprintf("name: entry\ntake: [{dst: %s}]\nexits:\n  - {%s}\n", destinations, strings.Join(exitKeys(paths, destinations, o), ", "))},
+		{entry, begin + fmt.Sprintf("name: entry\ntake: [{%s}]\nexits:\n  - {%s}\n", cmp.Or(o.take, "dst: "+destinations), strings.Join(exitKeys(paths, destinations, o), ", "))},
 	}
 	for _, c := range configs {
 		file := filepath.Join(a.dir, c.node+".yaml")

@@ -17,7 +17,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: [][]string{{"haproxy", "-v"}, {"ip", "-V"}, {"nft", "--version"}},
-		Cases: slices.Concat(throughputCases(), []bench.Case{fadeCase(), overUseCase()}, shortCases(), []bench.Case{blockCase()}, costCases(), missingCases()),
+		Cases: slices.Concat(throughputCases(), []bench.Case{fadeCase(), overUseCase()}, shortCases(), []bench.Case{blockCase()}, costCases(), []bench.Case{fairCase(), wholeCase()}, missingCases()),
 	}
 }
 
