@@ -61,6 +61,8 @@ var layers = []layer{
 		"the one place where sets, their loop and their metrics are joined: it decides nothing itself"},
 	{"relay", []string{"unit", "relay/..."},
 		"agents stand alone: their rates are set from outside"},
+	{"relay/host", []string{"unit", "relay/...", "internal/..."},
+		"sockets of the kernel, and the socket at which the status of an agent is queried"},
 	{"fabric", []string{"unit", "fabric"},
 		"topology and wire formats know nothing of what is done with them"},
 	{"fabric/program", []string{"unit", "share", "fabric/..."},

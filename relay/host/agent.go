@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -56,6 +57,8 @@ type Acceptor struct {
 	// Accept has the destinations; others are refused, so that the agent is no open proxy.
 	Accept relay.Accept
 	Log    *slog.Logger
+	// Ended is called with the record of a connection that has ended. It may be nil, and must not block.
+	Ended func(ConnectionStatus)
 
 	mu    sync.Mutex
 	links map[sessionID]*accepted
@@ -102,6 +105,7 @@ func (a *Acceptor) serve(tcp *net.TCPConn) error {
 	}
 	link, reply := a.join(id)
 	defer a.leave(id)
+	link.from(number, tcp.RemoteAddr())
 	if _, err := over.Write([]byte{reply}); err != nil {
 		return err
 	}
@@ -149,6 +153,7 @@ func (a *Acceptor) join(id sessionID) (link *Link, reply byte) {
 	if one == nil {
 		reply = newSession
 		one = &accepted{Link: NewLink(a.Options, a.connect)}
+		one.observed.ended = a.Ended
 		a.links[id] = one
 	}
 	if one.orphan != nil {
@@ -212,9 +217,12 @@ type Dialer struct {
 	Exit    relay.Exit
 	Options stripe.Options
 	Log     *slog.Logger
+	// Ended is called with the record of a connection that has ended. It may be nil, and must not block.
+	Ended func(ConnectionStatus)
 
 	mu   sync.Mutex
 	now  session
+	all  []*kept
 	done bool
 }
 
@@ -237,6 +245,11 @@ func NewDialer(auth Auth, exit relay.Exit, o stripe.Options) *Dialer {
 // begin begins a session. d.mu must be held.
 func (d *Dialer) begin() {
 	d.now = session{link: NewLink(d.Options, nil)}
+	d.now.link.observed = observed{exit: d.Exit.Address.String(), ended: func(c ConnectionStatus) {
+		if d.Ended != nil {
+			d.Ended(c)
+		}
+	}}
 	rand.Read(d.now.id[:])
 }
 
@@ -311,6 +324,7 @@ type kept struct {
 	mu     sync.Mutex
 	link   *Link // while it is open
 	number uint32
+	failed error // why it ended, or could not be opened
 }
 
 // of returns the link and number of the stream, nil while it is not open.
@@ -324,6 +338,25 @@ func (k *kept) set(l *Link, number uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.link, k.number = l, number
+}
+
+func (k *kept) fail(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failed = err
+}
+
+// add and remove keep the list of streams that are kept open.
+func (d *Dialer) add(k *kept) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, k)
+}
+
+func (d *Dialer) remove(k *kept) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = slices.DeleteFunc(d.all, func(o *kept) bool { return o == k })
 }
 
 // carried returns the bytes that streams have sent and received.
@@ -397,12 +430,15 @@ func (d *Dialer) retire(k *kept) {
 // keep keeps one stream open.
 func (d *Dialer) keep(k *kept) {
 	ctx, p := k.ctx, k.path
+	d.add(k)
+	defer d.remove(k)
 	for pause := minPause; ctx.Err() == nil; {
 		began := time.Now()
 		err := d.stream(k)
 		if ctx.Err() != nil {
 			return
 		}
+		k.fail(err)
 		d.Log.Warn("stream to a relay ended, trying again", "exit", d.Exit.Address, "path", p.Name, "error", err)
 		if time.Since(began) > maxPause {
 			pause = minPause
@@ -451,6 +487,7 @@ func (d *Dialer) stream(k *kept) error {
 	if err := d.establish(in, reply[0]); err != nil {
 		return err
 	}
+	in.link.on(in.number, p.Name)
 	k.set(in.link, in.number)
 	defer k.set(nil, 0)
 	return in.link.AddStream(in.number, c.(*net.TCPConn), over)

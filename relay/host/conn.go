@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"headgate.dev/headgate/relay/stripe"
 )
@@ -19,6 +20,12 @@ type conn struct {
 	changed sync.Cond
 	ended   bool
 	err     error
+
+	// For the status: when the connection began, between which addresses, and whether its record was made.
+	began    time.Time
+	about    destination
+	rate     rate
+	finished bool
 }
 
 // start passes the bytes between an application's connection and the session on. l.mu must be held.
@@ -36,6 +43,7 @@ func (k *conn) end() {
 		return
 	}
 	k.ended = true
+	k.finish()
 	delete(k.link.conns, k.c)
 	if tcp, ok := k.app.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // the application sees a reset

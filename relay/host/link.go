@@ -26,6 +26,8 @@ type Link struct {
 	ticking bool
 	acks    *time.Timer
 	closed  bool
+
+	observed observed
 }
 
 // NewLink returns a link without streams. dial connects to the destination of a connection that the other agent
@@ -90,6 +92,7 @@ func (l *Link) handle(e stripe.Event) {
 	case stripe.EventClosed:
 		if k != nil {
 			delete(l.conns, e.Conn)
+			k.finish()
 		}
 	}
 	if k != nil {
@@ -107,9 +110,11 @@ func (l *Link) connect(c *stripe.Conn, description []byte) {
 	defer l.mu.Unlock()
 	if err != nil {
 		c.Reset(err.Error())
+		l.refused(description, err)
 	} else {
 		c.Accept()
 		l.start(c, app)
+		l.describe(l.conns[c], description)
 	}
 	l.pump()
 }
@@ -122,7 +127,9 @@ func (l *Link) Open(app net.Conn, description []byte) {
 		app.Close()
 		return
 	}
-	l.start(l.session.Open(description), app)
+	c := l.session.Open(description)
+	l.start(c, app)
+	l.describe(l.conns[c], description)
 	l.pump()
 }
 

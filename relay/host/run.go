@@ -36,12 +36,19 @@ func ReadKey(file string) ([]byte, error) {
 
 // Run runs an agent until ctx ends. ready is called when all listeners are open.
 func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, ready func()) error {
+	return NewAgent(p, log).Run(ctx, key, ready)
+}
+
+// Run runs the agent until ctx ends. ready is called when all listeners are open.
+func (a *Agent) Run(ctx context.Context, key []byte, ready func()) error {
+	p, log := a.policy, a.log
 	auth, err := NewSharedKey(key, !p.Plain)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer a.serve()()
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners {
@@ -67,14 +74,16 @@ func Run(ctx context.Context, p relay.Policy, key []byte, log *slog.Logger, read
 			return fmt.Errorf("cannot accept streams: %w", err)
 		}
 		listeners = append(listeners, l)
-		a := &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log}
-		all.Go(func() { fail(a.Serve(l)) })
-		defer a.Close()
+		acceptor := &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log}
+		a.accepts(acceptor)
+		all.Go(func() { fail(acceptor.Serve(l)) })
+		defer acceptor.Close()
 	}
 	dialers := make([]*Dialer, len(p.Exits))
 	for n, e := range p.Exits {
 		d := NewDialer(auth, e, windows)
 		d.Log = log
+		a.dials(d)
 		dialers[n] = d
 		all.Go(func() { d.Run(ctx) })
 	}

@@ -28,6 +28,7 @@ type stream struct {
 	conn   net.Conn
 	raw    syscall.RawConn // of the TCP connection
 	out    chan stripe.Frame
+	rate   rate // for the status
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.
@@ -55,6 +56,7 @@ func (l *Link) AddStream(number uint32, tcp *net.TCPConn, over net.Conn) error {
 	}
 	l.streams[number] = st
 	l.session.AddStream(number, st.estimate())
+	l.session.SetPath(number, l.observed.paths[number])
 	l.session.Writable(number, st.estimate())
 	l.pump()
 	l.mu.Unlock()
@@ -66,6 +68,7 @@ func (l *Link) AddStream(number uint32, tcp *net.TCPConn, over net.Conn) error {
 	err = l.read(st)
 	l.mu.Lock()
 	delete(l.streams, number)
+	l.leave(number)
 	l.session.RemoveStream(number)
 	close(st.out)
 	l.pump()
