@@ -193,7 +193,7 @@ func (a *Agent) links() (all []*Link) {
 // Status returns the state of the agent.
 func (a *Agent) Status() Status {
 	now := time.Now()
-	s := Status{Agent: a.policy.Name, At: now.UTC(), Began: a.began.UTC(), Exits: []PeerStatus{}, Entries: []PeerStatus{}, Connections: []ConnectionStatus{}, Total: a.records.total()}
+	s := Status{Agent: a.policy.Name, At: now.UTC(), Began: a.began.UTC(), Exits: []PeerStatus{}, Entries: []PeerStatus{}, Connections: []ConnectionStatus{}}
 	a.mu.Lock()
 	acceptor, dialers := a.acceptor, a.dialers
 	a.mu.Unlock()
@@ -203,9 +203,7 @@ func (a *Agent) Status() Status {
 	if acceptor != nil {
 		s.Entries = acceptor.status()
 	}
-	for _, l := range a.links() {
-		s.Connections = append(s.Connections, l.connections(now)...)
-	}
+	s.Connections, s.Total = a.connections(now)
 	slices.SortFunc(s.Connections, func(a, b ConnectionStatus) int {
 		return cmp.Or(a.Began.Compare(b.Began), a.Client.Compare(b.Client))
 	})
@@ -225,6 +223,23 @@ func (a *Agent) Status() Status {
 		}
 	}
 	return s
+}
+
+// connections describes all connections, and sums up those that have ended. A connection that ends meanwhile would
+// count twice or not at all: then it tries again, but not without end.
+func (a *Agent) connections(now time.Time) (all []ConnectionStatus, sum TotalStatus) {
+	sum = a.records.total()
+	for range 10 {
+		all = []ConnectionStatus{}
+		for _, l := range a.links() {
+			all = append(all, l.connections(now)...)
+		}
+		before := sum.Ended
+		if sum = a.records.total(); sum.Ended == before {
+			break
+		}
+	}
+	return all, sum
 }
 
 // Open returns the number of open streams.
