@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/metrics"
 	"headgate.dev/headgate/relay/host"
 )
 
@@ -27,6 +28,7 @@ several paths. An agent acknowledges an application's data before the destinatio
 	}
 	c.AddCommand(relayRunCommand(a), relayKeyCommand(a))
 	c.AddCommand(relayForwardCommand(a))
+	c.AddCommand(relayStatusCommand(a), relayTopCommand(a))
 	return c
 }
 
@@ -41,6 +43,7 @@ says so, and listens for applications. It ends on SIGTERM, and with it the conne
 		Args: cobra.NoArgs,
 	}
 	files := fileFlag(c)
+	listen := c.Flags().String("metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9423, under /metrics")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if len(*files) == 0 {
 			return usageError{errors.New("configuration is missing: set -f to a file or directory"), c.CommandPath()}
@@ -60,7 +63,15 @@ says so, and listens for applications. It ends on SIGTERM, and with it the conne
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), unix.SIGTERM, os.Interrupt)
 		defer stop()
-		return host.Run(ctx, p, auth, slog.Default(), func() { a.note("relay agent %s is ready", p.Name) })
+		agent := host.NewAgent(p, slog.Default())
+		if *listen != "" {
+			l, err := metrics.Listen(*listen)
+			if err != nil {
+				return err
+			}
+			defer metrics.Serve(l, metrics.NewRelay(agent.Status))()
+		}
+		return agent.Run(ctx, auth, func() { a.note("relay agent %s is ready", p.Name) })
 	}
 	return c
 }

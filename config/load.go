@@ -68,6 +68,7 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	}
 	l.checkDuplicateDevs()
 	l.checkDuplicateSets()
+	l.checkRelays()
 	if len(l.mistakes) > 0 {
 		slices.SortStableFunc(l.mistakes, func(a, b Error) int {
 			return cmp.Or(

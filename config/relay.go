@@ -18,11 +18,13 @@ type Relay struct {
 	Line int
 	// Notes are remarks about the document.
 	Notes []Note
+
+	places map[string]position // of each key
 }
 
 func relayDocument(s *source, n *node) Relay {
 	d := newDecoder(s)
-	out := Relay{File: s.file, Line: n.line}
+	out := Relay{File: s.file, Line: n.line, places: d.places}
 	encrypt := true
 	d.fields(n, "", "a relay agent", []field{
 		{"kind", func(*node, string) {}},
@@ -100,6 +102,7 @@ func relayDocument(s *source, n *node) Relay {
 	if out.Accept.Listen == "" && len(out.Exits) == 0 && !d.broken["accept"] && !d.broken["exits"] {
 		d.invalid(n, "", "the relay agent neither accepts streams nor has an exit: write accept or exits")
 	}
+	d.checkRelay(n, out.Policy)
 	return out
 }
 
@@ -135,16 +138,6 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool { return o.Name == p.Name }) && p.Name != "" {
 					d.invalid(n, key+".name", "%q is already the name of another path: names must be unique", p.Name)
 				}
-				if slices.ContainsFunc(e.Paths, func(o relay.Path) bool {
-					return o.Address == p.Address && o.Source == p.Source && o.Device == p.Device && o.Mark == p.Mark
-				}) {
-					d.invalid(n, key, "the path is selected as another is: write another address, source, device or mark")
-				}
-				for _, prefix := range e.Destinations {
-					if p.Address.IsValid() && prefix.Contains(p.Address.Addr()) {
-						d.invalid(n, key+".address", "the exit's destination %s contains this address of the exit itself", prefix)
-					}
-				}
 				e.Paths = append(e.Paths, p)
 			})
 		}},
@@ -159,11 +152,7 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 	if len(e.Paths) == 0 {
 		e.Paths = []relay.Path{{Name: "default"}}
 	}
-	for _, p := range e.Destinations {
-		if e.Address.IsValid() && p.Contains(e.Address.Addr()) {
-			d.invalid(n, key+".destinations", "%s contains the address of the exit itself: leave it out of the prefix", p)
-		}
-	}
+	d.checkExit(n, key, e)
 	return e
 }
 

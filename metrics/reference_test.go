@@ -46,8 +46,9 @@ func metricsOf(t *testing.T, c prometheus.Collector) (out []metric) {
 // allMetrics returns the metrics, by the command that serves them.
 func allMetrics(t *testing.T) (served []string, metrics map[string][]metric) {
 	const agent, sets, controller = "headgate agent --metrics 127.0.0.1:9422", "headgate collective run --metrics 127.0.0.1:9420", "headgate controller --metrics 127.0.0.1:9421"
-	return []string{agent, sets, controller}, map[string][]metric{
-		agent: metricsOf(t, NewGroups(nil, nil)), sets: metricsOf(t, NewCollective(nil)),
+	const relay = "headgate relay run --metrics 127.0.0.1:9423"
+	return []string{agent, sets, controller, relay}, map[string][]metric{
+		agent: metricsOf(t, NewGroups(nil, nil)), sets: metricsOf(t, NewCollective(nil)), relay: metricsOf(t, NewRelay(nil)),
 		controller: slices.Concat(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests()), metricsOf(t, NewProbes(nil))),
 	}
 }

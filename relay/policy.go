@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
 // Policy is the configuration of an agent.
@@ -37,6 +38,34 @@ type TLS struct{ Certificate, Key, Authority string }
 type Rule struct {
 	Src, Dst []netip.Prefix
 	Ports    []Ports
+}
+
+// String describes which connections match.
+func (r Rule) String() string {
+	var out []string
+	add := func(word string, values ...fmt.Stringer) {
+		for n, v := range values {
+			if n == 0 {
+				out = append(out, word, v.String())
+			} else {
+				out = append(out, "or", v.String())
+			}
+		}
+	}
+	add("from", stringers(r.Src)...)
+	add("to", stringers(r.Dst)...)
+	add("port", stringers(r.Ports)...)
+	if len(out) == 0 {
+		return "any"
+	}
+	return strings.Join(out, " ")
+}
+
+func stringers[T fmt.Stringer](all []T) (out []fmt.Stringer) {
+	for _, one := range all {
+		out = append(out, one)
+	}
+	return out
 }
 
 // Ports is a range of ports.
@@ -98,6 +127,24 @@ type Path struct {
 	// Congestion are the congestion controls from which the path's is chosen, the preferred one first; empty are all
 	// that the agent has.
 	Congestion []string
+}
+
+// String describes what selects the path, "" for the path of the exit's address.
+func (p Path) String() string {
+	var out []string
+	if p.Address.IsValid() {
+		out = append(out, "to "+p.Address.String())
+	}
+	if p.Source.IsValid() {
+		out = append(out, "from "+p.Source.String())
+	}
+	if p.Device != "" {
+		out = append(out, "by "+p.Device)
+	}
+	if p.Mark != 0 {
+		out = append(out, fmt.Sprintf("mark %#x", p.Mark))
+	}
+	return strings.Join(out, " ")
 }
 
 // Forward is a listener whose connections go to one destination.

@@ -1,5 +1,5 @@
 // Package view computes rates from the counters of shaped devices and connection sets, and
-// shows them as a live screen, as tables and lines, or as JSON. "headgate top", "headgate
+// shows them and the status of relay agents as a live screen, as tables and lines, or as JSON. "headgate top", "headgate
 // show" and "headgate demo" use it.
 //
 // A Tracker keeps the last state of each device and returns Frames. Rates are

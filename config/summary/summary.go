@@ -15,6 +15,7 @@ type Report struct {
 	Interfaces  []Interface   `json:"interfaces,omitempty"`
 	Servers     []Servers     `json:"servers,omitempty"`
 	Collectives []Collective  `json:"collectives,omitempty"`
+	Relays      []Relay       `json:"relays,omitempty"`
 }
 
 // Interface describes a document of kind Interface.
@@ -34,7 +35,7 @@ type Interface struct {
 
 // Of describes a valid configuration.
 func Of(set config.Set) Report {
-	return Report{OK: true, Interfaces: interfaces(set), Servers: servers(set), Collectives: collectives(set)}
+	return Report{OK: true, Interfaces: interfaces(set), Servers: servers(set), Collectives: collectives(set), Relays: relays(set)}
 }
 
 func interfaces(set config.Set) (out []Interface) {

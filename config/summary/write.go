@@ -23,6 +23,9 @@ func (r Report) Write(w io.Writer) error {
 			fmt.Fprintf(w, "  %s at %s\n", name, s.Servers[name])
 		}
 	}
+	for _, one := range r.Relays {
+		one.write(w)
+	}
 	for n, i := range r.Interfaces {
 		if n > 0 {
 			fmt.Fprintln(w)

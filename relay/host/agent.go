@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -64,6 +65,8 @@ type Acceptor struct {
 	// Accept has the destinations; others are refused, so that the agent is no open proxy.
 	Accept relay.Accept
 	Log    *slog.Logger
+	// Ended is called with the record of a connection that has ended. It may be nil, and must not block.
+	Ended func(ConnectionStatus)
 
 	mu    sync.Mutex
 	links map[sessionID]*accepted
@@ -118,6 +121,7 @@ func (a *Acceptor) serve(tcp *net.TCPConn) error {
 	}
 	link, reply := a.join(id)
 	defer a.leave(id)
+	link.from(number, tcp.RemoteAddr())
 	if _, err := over.Write([]byte{reply}); err != nil {
 		return err
 	}
@@ -175,6 +179,7 @@ func (a *Acceptor) join(id sessionID) (link *Link, reply byte) {
 	if one == nil {
 		reply = newSession
 		one = &accepted{Link: NewLink(a.Options, a.connect)}
+		one.observed.ended = a.Ended
 		a.links[id] = one
 	}
 	if one.orphan != nil {
@@ -243,9 +248,12 @@ type Dialer struct {
 	Exit    relay.Exit
 	Options stripe.Options
 	Log     *slog.Logger
+	// Ended is called with the record of a connection that has ended. It may be nil, and must not block.
+	Ended func(ConnectionStatus)
 
 	mu   sync.Mutex
 	now  session
+	all  []*kept
 	done bool
 }
 
@@ -268,6 +276,11 @@ func NewDialer(auth *Auth, exit relay.Exit, o stripe.Options) *Dialer {
 // begin begins a session. d.mu must be held.
 func (d *Dialer) begin() {
 	d.now = session{link: NewLink(d.Options, nil)}
+	d.now.link.observed = observed{exit: d.Exit.Address.String(), ended: func(c ConnectionStatus) {
+		if d.Ended != nil {
+			d.Ended(c)
+		}
+	}}
 	rand.Read(d.now.id[:])
 }
 
@@ -361,6 +374,7 @@ type kept struct {
 	number uint32
 	// congestion is the name of the congestion control, "" for the kernel's default.
 	congestion string
+	failed     error // why it ended, or could not be opened
 }
 
 // of returns the link and number of the stream, nil while it is not open.
@@ -393,6 +407,25 @@ func (k *kept) selectCongestion(name string) error {
 		return nil
 	}
 	return k.link.selectCongestion(k.number, name)
+}
+
+func (k *kept) fail(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failed = err
+}
+
+// add and remove keep the list of streams that are kept open.
+func (d *Dialer) add(k *kept) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, k)
+}
+
+func (d *Dialer) remove(k *kept) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = slices.DeleteFunc(d.all, func(o *kept) bool { return o == k })
 }
 
 // carried returns the bytes that streams have sent and received.
@@ -466,12 +499,15 @@ func (d *Dialer) retire(k *kept) {
 // keep keeps one stream open.
 func (d *Dialer) keep(k *kept) {
 	ctx, p := k.ctx, k.path
+	d.add(k)
+	defer d.remove(k)
 	for pause := minPause; ctx.Err() == nil; {
 		began := time.Now()
 		err := d.stream(k)
 		if ctx.Err() != nil {
 			return
 		}
+		k.fail(err)
 		d.Log.Warn("stream to a relay ended, trying again", "exit", d.Exit.Address, "path", p.Name, "error", err)
 		if time.Since(began) > maxPause {
 			pause = minPause
@@ -506,6 +542,7 @@ func (d *Dialer) stream(k *kept) error {
 	if err := d.establish(in, reply[0]); err != nil {
 		return err
 	}
+	in.link.on(in.number, p.Name)
 	st, err := in.link.addStream(in.number, tcp, over)
 	if err != nil {
 		return err

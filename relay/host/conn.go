@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"headgate.dev/headgate/relay/stripe"
 )
@@ -20,6 +21,12 @@ type conn struct {
 	opened  bool // the other agent has connected
 	ended   bool
 	err     error
+
+	// For the status: when the connection began, between which addresses, and whether its record was made.
+	began    time.Time
+	about    destination
+	rate     rate
+	finished bool
 }
 
 // start passes the bytes between an application's connection and the session on. l.mu must be held.
@@ -38,8 +45,13 @@ func (l *Link) add(c *stripe.Conn) *conn {
 // run passes the bytes of an application's connection on. link.mu must be held.
 func (k *conn) run(app net.Conn) {
 	k.app = app
-	go k.send()
-	go k.receive()
+	var directions sync.WaitGroup
+	directions.Go(k.send)
+	directions.Go(k.receive)
+	go func() {
+		directions.Wait()
+		app.Close()
+	}()
 }
 
 // end ends the application's connection at once. link.mu must be held.
@@ -48,6 +60,7 @@ func (k *conn) end() {
 		return
 	}
 	k.ended = true
+	k.finish()
 	delete(k.link.conns, k.c)
 	if k.app != nil {
 		reset(k.app)

@@ -30,12 +30,12 @@ func (l *Link) Connect(ctx context.Context, description []byte) (*conn, error) {
 	for !k.opened && !k.ended && len(l.streams) > 0 && ctx.Err() == nil {
 		k.changed.Wait()
 	}
-	var reason resetError
+	var r refusal
 	switch {
 	case k.opened: // and perhaps reset since, which carry passes on
 		return k, nil
-	case k.ended && errors.As(k.err, &reason):
-		return nil, parseRefusal(string(reason))
+	case k.ended && errors.As(k.err, &r):
+		return nil, r
 	case k.ended: // the link was closed
 		return nil, errNoExit
 	}

@@ -26,6 +26,8 @@ type Link struct {
 	ticking bool
 	acks    *time.Timer
 	closed  bool
+
+	observed observed
 }
 
 // NewLink returns a link without streams. dial connects to the destination of a connection that the other agent
@@ -96,11 +98,12 @@ func (l *Link) handle(e stripe.Event) {
 		if k == nil {
 			return
 		}
-		k.err = resetError(e.Reason)
+		k.err = parseRefusal(e.Reason)
 		k.end()
 	case stripe.EventClosed:
 		if k != nil {
 			delete(l.conns, e.Conn)
+			k.finish()
 		}
 	}
 	if k != nil {
@@ -110,7 +113,7 @@ func (l *Link) handle(e stripe.Event) {
 
 // connect connects to the destination of a connection that the other agent opened.
 func (l *Link) connect(c *stripe.Conn, description []byte) {
-	app, err := net.Conn(nil), error(resetError("this agent is no exit"))
+	app, err := net.Conn(nil), error(refusal{notAllowed, "this agent is no exit"})
 	if l.dial != nil {
 		app, err = l.dial(description)
 	}
@@ -119,11 +122,13 @@ func (l *Link) connect(c *stripe.Conn, description []byte) {
 	switch {
 	case err != nil:
 		c.Reset(refusalOf(err).reason())
+		l.refused(description, err)
 	case l.closed, l.session.Conn(c.Number) != c: // it has ended meanwhile
 		reset(app)
 	default:
 		c.Accept()
 		l.start(c, app)
+		l.describe(l.conns[c], description)
 	}
 	l.pump()
 }
@@ -136,7 +141,9 @@ func (l *Link) Open(app net.Conn, description []byte) {
 		app.Close()
 		return
 	}
-	l.start(l.session.Open(description), app)
+	c := l.session.Open(description)
+	l.start(c, app)
+	l.describe(l.conns[c], description)
 	l.pump()
 }
 
@@ -153,8 +160,3 @@ func (l *Link) Close() {
 		k.end()
 	}
 }
-
-// resetError is why a connection was reset, in the words of an agent.
-type resetError string
-
-func (e resetError) Error() string { return string(e) }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -131,6 +133,36 @@ func (p *pair) open(to string) net.Conn {
 	}
 	p.entry.Open(c, []byte(to))
 	return app
+}
+
+// A connection that has ended in order leaves no descriptor.
+func TestDescriptors(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would close what is forgotten
+	p, to := newPair(t, 2), echo(t)
+	descriptors := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	carry := func() {
+		app := p.open(to)
+		defer app.Close()
+		if _, err := io.WriteString(app, "text"); err != nil {
+			t.Fatal(err)
+		}
+		app.(*net.TCPConn).CloseWrite()
+		if got, err := io.ReadAll(app); err != nil || string(got) != "text" {
+			t.Fatalf("read %q, %v", got, err)
+		}
+	}
+	carry()
+	before := descriptors()
+	for range 20 {
+		carry()
+	}
+	until(t, "the descriptors are closed", func() bool { return descriptors() <= before+2 })
 }
 
 // Bytes go to the server and back unchanged, in many connections at once, while streams end and come.

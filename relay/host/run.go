@@ -32,8 +32,15 @@ type carrier interface {
 
 // Run runs an agent until ctx ends. ready is called when all listeners are open.
 func Run(ctx context.Context, p relay.Policy, auth *Auth, log *slog.Logger, ready func()) error {
+	return NewAgent(p, log).Run(ctx, auth, ready)
+}
+
+// Run runs the agent until ctx ends. ready is called when all listeners are open.
+func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
+	p, log := a.policy, a.log
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer a.serve()()
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners {
@@ -59,9 +66,10 @@ func Run(ctx context.Context, p relay.Policy, auth *Auth, log *slog.Logger, read
 			return fmt.Errorf("cannot accept streams: %w", err)
 		}
 		listeners = append(listeners, l)
-		a := &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log}
-		all.Go(func() { fail(a.Serve(l)) })
-		defer a.Close()
+		acceptor := &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log}
+		a.accepts(acceptor)
+		all.Go(func() { fail(acceptor.Serve(l)) })
+		defer acceptor.Close()
 	}
 	dialers := make([]carrier, len(p.Exits))
 	for n, e := range p.Exits {
@@ -70,6 +78,7 @@ func Run(ctx context.Context, p relay.Policy, auth *Auth, log *slog.Logger, read
 		} else {
 			d := NewDialer(auth, e, windows)
 			d.Log = log
+			a.dials(d)
 			dialers[n] = d
 		}
 		all.Go(func() { dialers[n].Run(ctx) })

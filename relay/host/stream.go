@@ -28,6 +28,7 @@ type stream struct {
 	conn   net.Conn
 	raw    syscall.RawConn // of the TCP connection
 	out    chan stripe.Frame
+	rate   rate // for the status
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.
@@ -64,6 +65,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	}
 	l.streams[number] = st
 	l.session.AddStream(number, st.estimate())
+	l.session.SetPath(number, l.observed.paths[number])
 	l.session.Writable(number, st.estimate())
 	l.pump()
 	return st, nil
@@ -79,6 +81,7 @@ func (l *Link) serve(st *stream) error {
 	err := l.read(st)
 	l.mu.Lock()
 	delete(l.streams, st.number)
+	l.leave(st.number)
 	l.session.RemoveStream(st.number)
 	close(st.out)
 	l.wakeConnecting()

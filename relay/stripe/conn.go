@@ -33,6 +33,7 @@ type Conn struct {
 	grown   time.Duration
 	grownAt uint64
 	told    bool // an event says that there is something to read
+	paths   []PathBytes
 }
 
 type connState int

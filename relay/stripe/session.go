@@ -109,6 +109,7 @@ type stream struct {
 	sentBytes, receivedBytes uint64
 	// retired streams get no more frames.
 	retired bool
+	path    string // see SetPath
 }
 
 type sentFrame struct {
@@ -479,6 +480,9 @@ func (s *Session) Receive(number uint32, f Frame, now time.Duration) error {
 	case Data, Open, Opened, Reset, Credit:
 		st.receivedBytes += uint64(len(f.Payload))
 		s.receiveConn(f, now)
+		if c := s.conns[f.Conn]; c != nil && f.Kind == Data {
+			c.count(st.path, 0, len(f.Payload))
+		}
 	}
 	return nil
 }
@@ -501,6 +505,7 @@ func (s *Session) acknowledge(f Frame, now time.Duration) error {
 			k.copies--
 			k.acked = true
 			st.sentBytes += uint64(len(one.Payload))
+			k.conn.count(st.path, len(one.Payload), 0)
 			s.acked(k.conn)
 		}
 	}

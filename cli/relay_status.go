@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate.dev/headgate/relay/host"
+	"headgate.dev/headgate/view"
+)
+
+func relayStatusCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Print the status of a running relay agent",
+		Long: `Status queries "headgate relay run" on this machine. It prints the paths to each exit and from
+each entry with their streams, round-trip times and rates, and the connections with their rates
+in the last second, what they have sent and received, and the bytes that wait: for a stream or
+an acknowledgement (WAITING), for the application (UNREAD), and for earlier bytes (REORDER).
+
+SENDING and SENT are from this agent to the other, in bit/s and bytes of the applications.
+
+With --ended it prints the last 1000 connections that have ended, and the part of their bytes
+that each path has carried.`,
+		Example: `  headgate relay status
+  headgate relay status --streams
+  headgate relay status --ended -o json
+  headgate relay status --agent east`,
+		Args: cobra.NoArgs,
+	}
+	agent, output := relayAgentFlag(c), outputFlag(c)
+	streams := c.Flags().Bool("streams", false, "print each stream")
+	ended := c.Flags().Bool("ended", false, "print the last connections that have ended")
+	c.MarkFlagsMutuallyExclusive("streams", "ended")
+	c.RunE = func(*cobra.Command, []string) error {
+		s, err := queryRelay(*agent)
+		if err != nil {
+			return err
+		}
+		if *ended {
+			records, err := host.QueryEnded(s.Agent)
+			if err != nil {
+				return err
+			}
+			return a.print(*output, records, func(w io.Writer) error { return view.WriteRelayEnded(w, records) })
+		}
+		return a.print(*output, s, func(w io.Writer) error { return view.WriteRelay(w, s, *streams) })
+	}
+	return c
+}
+
+func relayTopCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Watch a running relay agent live",
+		Long: `Top polls "headgate relay run" on this machine, and shows what "headgate relay status" prints; the
+connection with the highest rate is the first. Keys: q quit, p pause, arrows scroll.
+
+If standard output is not a terminal, top prints the readings one after the other; with -o json,
+one object per line. Set NO_COLOR in the environment to disable colours.`,
+		Example: `  headgate relay top
+  headgate relay top --once
+  headgate relay top -o json | jq -c '.connections[]'`,
+		Args: cobra.NoArgs,
+	}
+	agent := relayAgentFlag(c)
+	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
+	once := c.Flags().Bool("once", false, "print one reading and exit")
+	output := tableOrJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *interval < minInterval || *interval > maxInterval {
+			return usageError{fmt.Errorf("--interval %v is out of range: set %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
+		}
+		s, err := queryRelay(*agent)
+		if err != nil {
+			return err
+		}
+		name := s.Agent
+		print := func(s host.Status) error {
+			if *output == "json" {
+				return json.NewEncoder(a.out).Encode(s)
+			}
+			return view.WriteRelay(a.out, s, false)
+		}
+		source := func() (host.Status, error) { return host.QueryStatus(name) }
+		if *once {
+			return print(s)
+		}
+		if _, live := view.Width(a.out); live && *output != "json" {
+			return a.topScreen(view.NewRelayScreen(source, *interval, view.NewTheme(a.out)))
+		}
+		ctx, stop := interrupted()
+		defer stop()
+		err = view.Poll(ctx, *interval, false, source, func(s host.Status, _ bool) error { return print(s) })
+		if errors.Is(err, host.ErrNotRunning) {
+			return nil // it has ended
+		}
+		return err
+	}
+	return c
+}
+
+func relayAgentFlag(c *cobra.Command) *string {
+	return c.Flags().String("agent", "", "the `NAME` of the agent, if several are running on this machine")
+}
+
+// queryRelay queries an agent of this machine, or the only one for "".
+func queryRelay(name string) (host.Status, error) {
+	names := []string{name}
+	if name == "" {
+		names = host.Running()
+	}
+	var running []string
+	var only host.Status
+	for _, n := range names {
+		s, err := host.QueryStatus(n)
+		switch {
+		case errors.Is(err, host.ErrNotRunning): // a killed agent left its socket
+		case errors.Is(err, os.ErrPermission):
+			return s, fmt.Errorf("cannot query the relay agent: %w", err)
+		case err != nil:
+			return s, err
+		default:
+			running, only = append(running, n), s
+		}
+	}
+	switch {
+	case len(running) == 1:
+		return only, nil
+	case len(running) > 1:
+		return host.Status{}, fmt.Errorf("several relay agents are running: set --agent to one of %s", strings.Join(running, ", "))
+	case name != "":
+		return host.Status{}, fmt.Errorf("relay agent %s is not running on this machine: start it with \"headgate relay run -f FILE\"", name)
+	}
+	return host.Status{}, errors.New("no relay agent is running on this machine: start one with \"headgate relay run -f FILE\"")
+}

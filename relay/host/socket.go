@@ -1,0 +1,123 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/internal/ask"
+)
+
+// ErrNotRunning is the error if no agent with the name is running.
+var ErrNotRunning = ask.ErrNotListening
+
+// socketDir returns the directory with a socket for each running agent: that of the system for root, and that of the
+// user's session for another user, who cannot write there.
+func socketDir() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); os.Geteuid() != 0 && dir != "" {
+		return filepath.Join(dir, "headgate", "relay")
+	}
+	return "/run/headgate/relay"
+}
+
+func socketPath(agent string) string { return filepath.Join(socketDir(), agent+".sock") }
+
+// request is a request at the socket: for the status, or for the connections that have ended.
+type request struct {
+	Ended bool `json:"ended,omitempty"`
+}
+
+type response struct {
+	ask.ErrorResponse
+	Status *Status            `json:"status,omitempty"`
+	Ended  []ConnectionStatus `json:"ended,omitempty"`
+}
+
+// serve answers queries and measures rates until stop is called. Without its socket, which another agent with the
+// name may have, the agent does its work all the same.
+func (a *Agent) serve() (stop func()) {
+	server, err := ask.Serve(socketPath(a.policy.Name), a.answer)
+	if err != nil {
+		a.log.Warn("the status of the agent cannot be queried", "socket", socketPath(a.policy.Name), "error", err)
+	}
+	ticker, done := time.NewTicker(rateInterval), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			for _, l := range a.links() {
+				l.measure()
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		if server != nil {
+			server.Close()
+		}
+		a.records.flush()
+	}
+}
+
+func (a *Agent) answer(q ask.Request) any {
+	var r request
+	var out response
+	err := json.Unmarshal(q.Text, &r)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("request is not a JSON object such as {\"ended\": true}: %w", err)
+	case q.User != 0 && int(q.User) != os.Geteuid():
+		err = ask.Denied("only root and the agent's user may query its status")
+	case r.Ended:
+		out.Ended = a.records.all()
+	default:
+		s := a.Status()
+		out.Status = &s
+	}
+	out.ErrorResponse = ask.NewErrorResponse(err)
+	return out
+}
+
+// Running returns the names of the agents that have a socket. A killed agent leaves its socket.
+func Running() (names []string) {
+	entries, _ := os.ReadDir(socketDir())
+	for _, e := range entries {
+		if name, is := strings.CutSuffix(e.Name(), filepath.Ext(socketPath(""))); is {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// QueryStatus returns the status of an agent of this machine.
+func QueryStatus(agent string) (Status, error) {
+	r, err := call(agent, request{})
+	if err == nil && r.Status == nil {
+		err = errors.New("the agent did not report its status")
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	return *r.Status, nil
+}
+
+// QueryEnded returns the last connections of an agent that have ended, the oldest first.
+func QueryEnded(agent string) ([]ConnectionStatus, error) {
+	r, err := call(agent, request{Ended: true})
+	return r.Ended, err
+}
+
+func call(agent string, q request) (r response, err error) {
+	if err := ask.Call(socketPath(agent), q, &r); err != nil {
+		return r, err
+	}
+	return r, r.Err()
+}
