@@ -106,8 +106,9 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 			return err
 		}
 		listeners = append(listeners, taking...)
+		open := &takenSet{}
 		for _, l := range taking {
-			all.Go(func() { fail(takeConnections(l, p, dialers, log)) })
+			all.Go(func() { fail(takeConnections(l, p, dialers, open, log)) })
 		}
 	}
 	if len(p.Take) > 0 || p.Accept.KeepSource {

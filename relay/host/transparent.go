@@ -49,26 +49,41 @@ func listenTransparent(ctx context.Context) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// takeConnections carries the connections of a transparent listener to where they were going.
-func takeConnections(l net.Listener, p relay.Policy, dialers []carrier, log *slog.Logger) error {
+// takeConnections carries the connections of a transparent listener to where they were going. A connection that cannot
+// be carried is reset.
+func takeConnections(l net.Listener, p relay.Policy, dialers []carrier, open *takenSet, log *slog.Logger) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return err
 		}
-		to, err := netip.ParseAddrPort(c.LocalAddr().String())
-		n := p.ExitFor(to.Addr())
-		if err == nil && (n < 0 || to.Port() == transparentPort) {
-			err = errors.New("it came to the agent itself")
-		}
-		if err == nil {
-			err = dialers[n].Carry(c, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
-		}
-		if err != nil {
-			log.Warn("cannot carry connection", "from", c.RemoteAddr(), "to", to, "error", err)
-			c.Close()
+		if err := take(c.(*net.TCPConn), p, dialers, open); err != nil {
+			log.Warn("cannot carry connection", "from", c.RemoteAddr(), "to", c.LocalAddr(), "error", err)
+			reset(c)
 		}
 	}
+}
+
+func take(c *net.TCPConn, p relay.Policy, dialers []carrier, open *takenSet) error {
+	from, to := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
+	n := p.ExitFor(to.Addr())
+	if n < 0 || to.Port() == transparentPort {
+		return errors.New("it came to the agent itself")
+	}
+	if slices.ContainsFunc(p.Exits, func(e relay.Exit) bool { return e.Address.Addr().Unmap() == from.Addr() }) {
+		return errLoop // of an exit that does not keep the client's address
+	}
+	app, err := open.add(c, from, to)
+	if err != nil {
+		return err
+	}
+	return dialers[n].Carry(app, to)
+}
+
+// addrPort returns a TCP address without the form of an IPv4 address in IPv6.
+func addrPort(a net.Addr) netip.AddrPort {
+	p := a.(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
 }
 
 // intercept keeps the kernel taking the connections whose exit has a stream, until ctx ends.
