@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -76,13 +75,9 @@ func reset(app net.Conn) {
 	app.Close()
 }
 
-// smallRead is below which size what was read is copied, so that a small piece does not hold a large buffer.
-const smallRead = stripe.MaxPayload / 4
-
 // send passes on what the application sends.
 func (k *conn) send() {
 	l := k.link
-	var buffer []byte
 	for {
 		l.mu.Lock()
 		for k.c.Room() == 0 && !k.ended {
@@ -93,16 +88,7 @@ func (k *conn) send() {
 		if ended {
 			return
 		}
-		if buffer == nil {
-			buffer = make([]byte, stripe.MaxPayload)
-		}
-		n, err := k.app.Read(buffer)
-		data := buffer[:n]
-		if n < smallRead {
-			data = bytes.Clone(data)
-		} else {
-			buffer = nil
-		}
+		data, err := read(k.app)
 		l.mu.Lock()
 		k.c.Write(data)
 		switch {
