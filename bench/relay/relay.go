@@ -17,12 +17,12 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: [][]string{{"haproxy", "-v"}, {"ip", "-V"}, {"nft", "--version"}},
-		Cases: slices.Concat(throughputCases(), []bench.Case{fadeCase(), overUseCase()}, shortCases(), []bench.Case{blockCase()}, costCases(), []bench.Case{fairCase(), wholeCase()}, missingCases()),
+		Cases: slices.Concat(throughputCases(), []bench.Case{fadeCase(), overUseCase()}, shortCases(), []bench.Case{blockCase()}, costCases(), []bench.Case{fairCase(), wholeCase()}, appCases()),
 	}
 }
 
 const about = `**Left out**: 10 Gbit/s, more than two paths, paths whose loss is not independent, other traffic on the
-paths (except in fair), IPv6, and the rows that are printed as missing.
+paths (except in fair), and IPv6. A smoke run (--quick) measures no peer.
 
 The network is four namespaces. The paths are emulated, with a queue of one round-trip time, 50 ms at least:
 
