@@ -12,6 +12,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	apihost "headgate.dev/headgate/api/host"
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/view"
 )
@@ -88,8 +89,8 @@ func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry b
 	if err := a.warnRemote(c.Context(), h, set); err != nil {
 		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", h.Name, err)
 	}
-	steps := rollout.Compare(before, after)
-	return a.print(f, steps, func(w io.Writer) error { return rollout.Write(w, steps) })
+	changes := diff.Compare(before, after)
+	return a.print(f, changes, func(w io.Writer) error { return diff.Write(w, changes) })
 }
 
 // showRemote prints the groups of a host with their counters, as its agent reports them: the same as "show"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/probe"
-	"headgate.dev/headgate/rollout"
 )
 
 // Write prints the configuration, and all other output as comments, so that the output is a valid
@@ -44,10 +44,10 @@ func (r *Report) Write(w io.Writer) error {
 }
 
 // WriteDocument prints a configuration, and its changes as comments.
-func WriteDocument(w io.Writer, document string, steps []rollout.Step) {
+func WriteDocument(w io.Writer, document string, changes []diff.Entry) {
 	fmt.Fprint(w, document)
 	var plan strings.Builder
-	rollout.Write(&plan, steps)
+	diff.Write(&plan, changes)
 	writeComment(w, plan.String())
 }
 
