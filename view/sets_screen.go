@@ -29,8 +29,8 @@ func NewSetScreen(source func() ([]host.State, error), interval time.Duration, t
 	return SetScreen{source: source, interval: interval, theme: theme, tracker: &SetTracker{}, width: 80, height: 24}
 }
 
-// told is the message with the result of source.
-type told struct {
+// observedSets is the message with the result of source.
+type observedSets struct {
 	states []host.State
 	err    error
 	began  time.Time
@@ -42,7 +42,7 @@ func (s SetScreen) Init() tea.Cmd { return s.observe }
 func (s SetScreen) observe() tea.Msg {
 	began := time.Now()
 	states, err := s.source()
-	return told{states, err, began}
+	return observedSets{states, err, began}
 }
 
 // Update implements tea.Model.
@@ -54,7 +54,7 @@ func (s SetScreen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		return s.key(m.String())
 	case tick:
 		return s, s.observe
-	case told:
+	case observedSets:
 		s.err = m.err
 		if m.err == nil { // else keep the last sets
 			sets := s.tracker.Update(m.states)

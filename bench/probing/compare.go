@@ -33,9 +33,9 @@ func testbed(a, b [3]float64, crossA, crossB float64, d *bench.Draw) sim.Meeting
 		return p
 	}
 	m := sim.Meeting{
-		Own:    []sim.Path{own(a, crossA), own(b, crossB)},
-		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: endless}}, Noise: time.Duration(d.Uniform(500, 1000))},
-		Jitter: d.Duration(20*time.Microsecond, time.Millisecond),
+		Branches: []sim.Path{own(a, crossA), own(b, crossB)},
+		Shared:   sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: endless}}, Noise: time.Duration(d.Uniform(500, 1000))},
+		Jitter:   d.Duration(20*time.Microsecond, time.Millisecond),
 	}
 	return m
 }

@@ -33,7 +33,7 @@ func TestWrite(t *testing.T) {
 			probe.Out: {Limit: 99 * unit.Mbit, Before: 50 * unit.Mbit, Notes: []string{"measured with a long train"}}, probe.In: {Cannot: "no packets"},
 		},
 		Steps:     []diff.Entry{{Dev: "eth0", Changes: []shaper.Change{{Verb: "add", Object: "out group all"}}}},
-		Rechecked: map[probe.Direction]Recheck{probe.Out: {Sent: 104e6, Rate: 99e6, Lost: 0.05, Own: 0.05}},
+		Rechecked: map[probe.Direction]Recheck{probe.Out: {Sent: 104e6, Rate: 99e6, Lost: 0.05, QueueLoss: 0.05}},
 	}
 	var b strings.Builder
 	if err := r.Write(&b); err != nil || r.Limits() != 1 {
