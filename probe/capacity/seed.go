@@ -52,11 +52,11 @@ func rates(s *probe.Sample) (out []float64) {
 
 func (m NarrowLink) modes(s *probe.Sample) []probe.Mode {
 	r := rates(s)
-	least := m.MinMode
-	if least == 0 {
-		least = len(r) / 100
+	minMode := m.MinMode
+	if minMode == 0 {
+		minMode = len(r) / 100
 	}
-	return probe.NewHistogram(r, binWidth).Modes(r, least)
+	return probe.NewHistogram(r, binWidth).Modes(r, minMode)
 }
 
 // search is the state of the binary search of step 3.

@@ -36,13 +36,13 @@ func record(hops []*hop) {
 }
 
 func realised(hops []*hop) unit.Rate {
-	least := unit.MaxRate
+	lowest := unit.MaxRate
 	for _, h := range hops {
 		if h.to > h.from && h.spec.Slowest() > 0 {
-			least = min(least, link.Available(h.spec, h.log, h.from, h.to))
+			lowest = min(lowest, link.Available(h.spec, h.log, h.from, h.to))
 		}
 	}
-	return least
+	return lowest
 }
 
 // Record begins the window of Realised.
