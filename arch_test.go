@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// layer says what the packages under path may import of ours. The longest path
-// decides. "x/..." is x and all below it.
+// layer lists which packages of this module the packages under path may import, and why no others. If several
+// paths match a package, the longest decides. "x/..." is x and all packages below it.
 type layer struct {
 	path string
 	may  []string
@@ -17,213 +17,221 @@ type layer struct {
 
 var layers = []layer{
 	{"unit", nil,
-		"quantities are under everything: an import here would be a circle"},
+		"almost every package imports unit, so an import of ours could be an import cycle"},
 
 	{"unit/rounded", []string{"unit"},
-		"measured values are printed for people, and never read back"},
+		"the product and the lab both format values with it, so an import of either would make one depend on the other"},
 	{"group", []string{"unit"},
-		"models are what is meant, not how it is done: they must be usable, and testable, without a kernel"},
+		"the model must be usable and testable without a kernel, which an import of enforcement would prevent"},
 	{"share", []string{"unit"},
-		"allocation is a function from claims to rates: hosts and networks call the same one"},
+		"shaper/quantum, the demo and benches call the same allocation, so an import of one of them would be an import cycle"},
 	{"probe", []string{"unit", "probe"},
-		"estimators are functions over samples: with sockets in them recorded traces would not replay"},
+		"estimators must run on recorded samples, and an estimator that used sockets could not be tested by replay of a log"},
 	{"probe/sim", []string{"unit", "probe", "lab/link"},
-		"simulated paths are links of the lab's model, and nothing but tests and benches sends over them"},
+		"simulations run in virtual time and are reproducible, which an import of sockets or namespaces would prevent"},
 	{"probe/sim/simtest", []string{"unit", "probe", "probe/sim", "lab/link"},
-		"what tests of several estimators share names none of them"},
+		"the tests of all estimators use it, so an import of one estimator would make the tests of the others depend on it"},
 	{"probe/train", []string{"unit", "probe", "internal/..."},
-		"sends and receives, and knows nothing of what is read from it"},
+		"it sends trains for all estimators, so an import of one estimator would tie it to that method"},
 	{"probe/session", []string{"unit", "probe", "probe/train", "internal/..."},
-		"two hosts that measure speak to each other: what is asked and why is not theirs to know"},
+		"the protocol carries the trains of all estimators, so an import of one estimator would tie it to that method"},
 	{"probe/once", []string{"unit", "probe", "probe/measure", "probe/path", "probe/schedule", "probe/session", "internal/peerauth"},
-		"a measurement in a process of its own, for whoever starts one: which program that is, is not its concern"},
+		"agents and commands both start measurements with it, so an import of either would tie it to that program"},
 	{"probe/path", []string{"unit", "probe", "probe/capacity", "probe/tokenrate", "probe/limiter", "probe/available"},
-		"the estimators in one answer, over samples like each of them"},
+		"it must combine the estimators over recorded samples as well, which an import of sockets would prevent"},
 	{"probe/tune", []string{"unit", "probe", "probe/path"},
-		"from an answer to a limit, on a host and in the service: what enforces it is not its concern"},
+		"hosts and the API server propose limits with it, so an import of an engine would make the server depend on enforcement"},
 	{"probe/measure", []string{"unit", "probe", "probe/path", "probe/limiter", "probe/available", "probe/compare", "probe/session"},
-		"the one place where estimators meet sessions: what is done with a report is not its concern"},
+		"probe/mesh, probe/once and probe/tune/device import it, so an import of one of them would be an import cycle"},
 	{"probe/mesh", []string{"unit", "config", "probe", "probe/path", "probe/session", "probe/measure", "internal/peerauth", "internal/wholefile"},
-		"asks servers for measurements, and sends no trains"},
+		"the measuring servers send the trains, and a train sent by this package would bypass the caps of their sessions"},
 	{"probe/plots", []string{"probe", "probe/path", "internal/plot"},
-		"pictures of samples: where they come from is not their concern"},
+		"samples come from logs, simulations and networks, so an import of one source would limit the plots to it"},
 	{"probe/report", []string{"config", "probe", "probe/path", "probe/limiter", "probe/measure", "probe/mesh", "internal/text"},
-		"results of measurements in words: it measures nothing"},
-	{"probe/tune/device", []string{"unit", "group", "config", "probe", "probe/path", "probe/tokenrate", "probe/session", "probe/measure", "probe/tune", "shaper", "rollout", "internal/route"},
-		"measures through a device and reads its counters: how the limits are applied is passed to it"},
+		"tables are tested with fixed results, which would be impossible if the package measured"},
+	{"probe/tune/device", []string{"unit", "group", "config", "probe", "probe/path", "probe/tokenrate", "probe/session", "probe/measure", "probe/tune", "shaper", "config/diff", "internal/route"},
+		"the caller passes the function that applies limits, so an import of an engine would limit tuning to that engine"},
 	{"collective", []string{"unit"},
-		"the window law is a model: it runs on the clock of its readings"},
+		"the window law is tested in virtual time, which an import of sockets or of the kernel's clock would prevent"},
 	{"collective/sockops", []string{"unit", "collective", "internal/..."},
-		"reads and caps connections, and knows nothing of why"},
+		"collective/host imports it to read and cap connections, so an import of the control loop would be an import cycle"},
 	{"collective/host", []string{"unit", "collective", "collective/sockops", "internal/..."},
-		"the one place where the law meets real connections"},
+		"agents and commands both run this loop, so an import of either would tie it to that program"},
 	{"collective/service", []string{"collective", "collective/host", "collective/sockops", "metrics", "internal/text"},
-		"the one place where sets, their loop and their metrics are joined: it decides nothing itself"},
+		"it joins the loop, the kernel's table and metrics, and decisions made here could be tested only with all of them running"},
 	{"relay", []string{"unit", "relay/..."},
-		"agents stand alone: their rates are set from outside"},
+		"relay agents run alone and get their rates from outside, so an import of another part would have to run with them"},
 	{"relay/host", []string{"unit", "relay/...", "internal/..."},
-		"the one place where striping meets real connections"},
+		"metrics and views import it to read its status, so an import of either would be an import cycle"},
 	{"fabric", []string{"unit", "fabric"},
-		"topology and wire formats know nothing of what is done with them"},
+		"config, store and the API use topologies and wire formats, so an import of one of them would be an import cycle"},
 	{"fabric/program", []string{"unit", "share", "fabric/..."},
-		"where reservations become flows and meters, and the only such place"},
+		"reservations become flows and meters in a function, which could not be tested alone if it imported a store or a controller"},
 
 	{"config", []string{"unit", "group", "probe", "probe/schedule", "collective", "relay", "fabric/..."},
-		"configuration gives models; what enforces them never sees the text"},
+		"configurations are parsed and validated without a kernel, which an import of an engine would prevent"},
 	{"config/summary", []string{"unit/rounded", "group", "config", "internal/text"},
-		"a configuration in words: what enforces it is not its concern"},
+		"a configuration is summarised on any machine, which an import of enforcement would prevent"},
+	{"config/diff", []string{"group", "config", "internal/text"},
+		"any two configurations can be compared, and an import of devices would limit the comparison to those in force"},
 	{"shaper", []string{"unit", "group", "usage"},
-		"the border to enforcement is stated in the model's terms alone"},
+		"every engine imports this interface, so an import of an engine would be an import cycle"},
 	{"shaper/classifier", []string{"unit", "group", "shaper", "internal/..."},
-		"both engines classify alike, so classification may know neither"},
+		"both engines import it, so an import of an engine would be an import cycle"},
 	{"shaper/attach", []string{"unit", "group", "shaper", "shaper/classifier", "internal/..."},
-		"both engines find and leave alone the same things, so what does it may know neither"},
+		"both engines import it, so an import of an engine would be an import cycle"},
 	{"shaper/htb", []string{"unit", "group", "share", "shaper", "shaper/classifier", "shaper/attach", "internal/..."},
-		"an engine knows no other engine, and no configuration"},
+		"an engine that imported another engine or the configuration could not be tested or replaced alone"},
 	{"shaper/quantum", []string{"unit", "group", "share", "shaper", "shaper/classifier", "shaper/attach", "internal/..."},
-		"an engine knows no other engine, and no configuration"},
+		"an engine that imported another engine or the configuration could not be tested or replaced alone"},
 	{"shaper/shapertest", []string{"unit", "group", "share", "shaper", "lab/...", "internal/..."},
-		"the suite that every engine passes names none"},
+		"every engine must pass this suite, and an import of one engine would let the suite depend on details of that engine"},
 	{"shaper/engines", []string{"group", "config", "shaper", "shaper/classifier", "shaper/htb", "shaper/quantum"},
-		"the one list of engines, held against a configuration: whoever uses them gets them as values"},
+		"several commands use the list and pass engines on as values, so an import of a caller would tie the list to that caller"},
 	{"explain", []string{"unit", "group", "config", "shaper"},
-		"a packet's way is a function of states and rules: with a kernel in it no table could test it"},
+		"explanations are tested with tables of states and rules, which an import of the kernel's interfaces would prevent"},
 	{"pending", []string{"group", "shaper", "internal/..."},
-		"a change that waits for its confirmation: what applies it and rolls it back is passed to it"},
+		"the caller passes the functions that apply and roll back, so an import of an engine would limit the rollback to that engine"},
 	{"doctor", []string{"unit", "unit/rounded", "group", "shaper", "shaper/attach", "collective/sockops", "internal/..."},
-		"it tries what engines do, and gets the engine to try: no configuration, and no list of engines"},
+		"the caller passes the engine to try, so an import of an engine would limit the trials to that engine"},
 
 	{"store", []string{"unit", "group", "fabric/...", "config", "probe/schedule"},
-		"intent is kept, not acted on"},
+		"the store only keeps the desired state, and an import of enforcement would make every controller depend on the kernel"},
 	{"store/etcd", []string{"internal/pki", "internal/wholefile"},
-		"one member of the store: what is kept in it is not its concern"},
+		"a member of etcd runs independently of the stored documents, and an import of store would tie it to their format"},
 	{"store/backend", []string{"config", "store", "store/etcd", "internal/wholefile"},
-		"which etcd a controller uses, and that it is the same one as before: what is kept in it is not its concern"},
+		"stores are opened, backed up and restored without a running controller, which an import of the controller would prevent"},
 	{"store/storetest", []string{"store", "store/etcd"},
-		"a real store for tests"},
+		"tests of many packages use it, so any further import could be an import cycle in one of them"},
 	{"controller/controllertest", []string{"api/agents", "api/server", "agent/remote", "controller", "store", "internal/..."},
-		"a real controller for tests: its agents speak the protocol and enforce nothing"},
+		"its agents enforce nothing so that tests run without root, which an import of an engine would prevent"},
 	{"api/agents", []string{"group"},
-		"what agents and controllers send each other is in nobody's terms but its own and those of groups"},
+		"agents and controllers of different versions exchange these messages, and an import of either side would tie the format to its internals"},
 	{"api/local", []string{"internal/..."},
-		"what a program says to its host's agent is small, and imported by tenants' programs"},
+		"tenants' programs import it, so every import of ours would become a dependency of theirs"},
 	{"agent/remote", []string{"unit", "group", "usage", "collective", "config", "api/client", "api/agents", "internal/..."},
-		"the agent's side of the service, which enforces nothing"},
+		"it is tested against a controller without root, which an import of an engine would prevent"},
 	{"agent/intent", []string{"group", "config", "shaper"},
-		"which document is in force is a function of all documents: with files and sockets in it no table could test it"},
+		"the merging of documents is tested with tables, which an import of files or sockets would prevent"},
 	{"agent/sets", []string{"unit", "collective/...", "internal/..."},
-		"connection sets run beside the loop for devices, and know nothing of it"},
+		"connection sets also run on hosts that shape no device, which an import of the agent's device loop would prevent"},
 	{"usage", []string{"unit"},
-		"what a group had is made of counters, wherever they are from"},
+		"shaper, agent/record and controller import it, so an import of one of them would be an import cycle"},
 	{"agent/record", []string{"unit", "usage", "internal/wholefile"},
-		"accounting is a function of what was counted"},
+		"records are tested with fixed counters and times, which an import of the kernel's interfaces would prevent"},
 	{"api", nil,
-		"the specification is text, from which server and clients are made"},
+		"the server imports the specification and the clients are generated from it, so an import of either would be circular"},
 	{"api/client", nil,
-		"a program that calls the API has nothing of the service in it"},
+		"programs that call the API import it, so an import of ours would add parts of the service to them"},
 	{"api/server", []string{"unit", "group", "collective", "fabric/...", "store", "config", "probe", "probe/path", "probe/schedule", "probe/tune", "api", "api/client"},
-		"the API speaks of models, and of what was measured; agent and controller tie them to enforcement"},
+		"the API is tested without hosts and without root, which an import of enforcement would prevent"},
 	{"api/login", []string{"api/client", "internal/pki", "internal/wholefile"},
-		"a user's logins and a client: what is requested with it is not its concern"},
+		"every command that calls a service logs in with it, so any further import would be added to all of them"},
 	{"api/host", []string{"unit", "group", "config", "shaper", "probe/path", "hostsurvey/placement", "api/client", "internal/sleep"},
-		"a host of a service in the terms of its own commands, for clients: the service has no need of it"},
+		"clients show and change remote hosts with it, so an import of an agent or controller would add the service to its clients"},
 	{"metrics", []string{"unit", "group", "shaper", "usage", "collective/...", "relay/...", "fabric/...", "probe", "probe/path"},
-		"metrics read state and change nothing"},
+		"a scrape must only read state, and an import of code that applies changes would allow it to change the system"},
 	{"agent", []string{"unit", "group", "config", "shaper", "api/local", "internal/..."},
-		"the host's loop: it ties models to enforcement, and is driven: by whom is not its concern"},
+		"agent/service, observe and rollout import this loop, so an import of one of them would be an import cycle"},
 	{"agent/service", []string{"unit", "group", "usage", "config", "shaper", "doctor", "pending", "metrics", "collective", "collective/host", "probe", "probe/once", "probe/schedule",
 		"agent", "agent/intent", "agent/record", "agent/remote", "agent/sets", "api/agents", "internal/..."},
-		"the one place where the loop, the service's side, the record, the sets and the metrics are joined: it decides nothing itself"},
+		"it joins the parts of the agent, and decisions made here could be tested only with all of them running"},
 	{"controller", []string{"unit", "group", "share", "config", "fabric/...", "probe", "probe/path", "probe/schedule", "store", "api/client", "api/server", "api/agents", "metrics", "usage", "web", "internal/..."},
-		"the network's loop: it ties models to enforcement, and touches no host"},
+		"controllers run on machines that shape nothing, and an import of an engine would make them depend on kernel features"},
 	{"controller/service", []string{"unit", "config", "controller", "store", "store/etcd", "store/backend", "metrics", "internal/sdnotify"},
-		"the one place where a controller, its store and its metrics are joined: it decides nothing itself"},
+		"it joins the controller, its store and metrics, and decisions made here could be tested only with all of them running"},
 	{"web", nil,
-		"the dashboard is a client of the API like any other"},
+		"the dashboard must use only the API, and an import of ours would give it access that other clients do not have"},
 
 	{"hostsurvey", []string{"unit", "doctor", "probe/tune", "shaper", "internal/..."},
-		"from what a machine has to the text of a configuration: it enforces nothing, and gets the doctor's findings"},
+		"a survey must only read the machine and write text, and an import of an engine would allow it to change devices"},
 	{"hostsurvey/placement", []string{"unit", "group", "config", "internal/..."},
-		"warnings are a function of a configuration and a machine: no engine, and no command, decides them"},
+		"warnings are tested with a configuration and a description of a machine, which an import of an engine would prevent"},
 	{"internal", []string{"unit", "internal/..."},
-		"how to speak to a kernel, whatever is said: no models"},
+		"packages of every layer import these packages, so an import of a model could be an import cycle"},
 
 	{"lab/link", []string{"unit"},
-		"a link is a function from arrivals to releases: with devices in it nothing could be held against its definition"},
+		"links are tested against their definition in virtual time, which an import of devices would prevent"},
 	{"lab/report", []string{"lab", "lab/traffic", "unit/rounded", "internal/text"},
-		"results of a run in words: what draws them on a screen is not its concern"},
+		"view draws these reports, so an import of view would be an import cycle"},
 	{"lab", []string{"unit", "lab/...", "internal/..."},
-		"a lab is what the product is tried in: were it to use the product, it could not judge it"},
+		"the product is tested in the lab, and if the lab used the product, a fault of the product could hide itself"},
 	{"demo", []string{"unit", "unit/rounded", "group", "config", "shaper", "lab/...", "bench", "view", "internal/..."},
-		"it uses the service as an operator does, by commands and requests, so it may know neither agent nor controller"},
+		"the demo must work with the commands and requests of an operator, and an import of the agent or controller could bypass them"},
 	{"demo/scenario", []string{"unit", "group", "share", "lab", "lab/traffic"},
-		"what is shown is data, which tests hold against the model: nothing of it runs"},
-	{"rollout", []string{"group", "config", "pending", "shaper", "shaper/attach", "agent", "internal/text"},
-		"one change of this machine, for a user: it gets engines and devices, and names neither"},
-	{"view", []string{"unit", "unit/rounded", "group", "shaper", "usage", "collective", "collective/host", "relay/host", "probe", "lab/report", "view", "internal/text", "internal/sleep"},
-		"it draws states that are passed to it: it reads no kernel and no service, and calls no command"},
+		"demo imports the scenario, so an import of the code that runs it would be an import cycle"},
+	{"observe", []string{"group", "shaper", "agent"},
+		"the caller passes engines and devices, so an import of an engine would limit observation to that engine"},
+	{"rollout", []string{"group", "config", "config/diff", "observe", "pending", "shaper", "shaper/attach", "agent"},
+		"the caller passes engines and devices, so an import of an engine would limit changes to that engine"},
+	{"view", []string{"unit", "unit/rounded", "group", "shaper", "usage", "collective", "collective/host", "relay/host", "relay/stripe", "probe", "lab/report", "view", "internal/text", "internal/sleep"},
+		"it draws the states of this machine and of remote hosts alike, and an import that reads one source would limit it to that source"},
+	{"relay/host", []string{"unit", "relay/...", "internal/..."},
+		"metrics and views import it to read its status, so an import of either would be an import cycle"},
 	{"packaging", nil,
-		"what is around the program; tests of it run what is installed"},
+		"its files describe the installed program, and an import of ours would test the source code instead"},
 	{"bench", []string{"..."},
-		"experiments may use all of it"},
+		"experiments measure every part of the product, so a restriction would exclude a part from measurement"},
 	{"cli", []string{"..."},
-		"the command line ties everything together"},
+		"commands call every part of the product, so a restriction would leave a part without a command"},
 	{"test/e2e", nil,
-		"it has only tests, of the whole program: what they share with other tests belongs in a package of its own"},
+		"it contains only tests of the whole program, and a helper written here would not be shared with other tests"},
 	{"test/clients", nil,
-		"it has only tests, of generated clients: what they share with other tests belongs in a package of its own"},
+		"it contains only tests of generated clients, and a helper written here would not be shared with other tests"},
 	{"cmd", []string{"cli"},
-		"a main function that can only call cli has nothing in it to test"},
+		"main functions have no tests, so an import of anything but cli would add untested code"},
 }
 
-// reserved are packages that only some may import, whatever their layer allows.
+// reserved lists packages that only the packages in may can import, even if the layer of another package allows
+// it.
 var reserved = []layer{
 	{"cli", []string{"cmd/..."},
-		"what another package needs of a command belongs in a package of its own"},
+		"cli imports every part of the product, so the importer would depend on all of them"},
 	{"view", []string{"cli", "demo"},
-		"it draws for people: what a program needs of a state is in the state"},
+		"it draws for people, so a package that imported it for a value would depend on a terminal library"},
 	{"demo", []string{"cli"},
-		"it shows the product, and no part of the product depends on it"},
-	{"rollout", []string{"cli", "probe/tune/device"},
-		"what runs on its own changes devices in the agent's loop"},
+		"it imports the lab, so the product would depend on code that creates namespaces and emulated links"},
+	{"observe", []string{"cli", "rollout"},
+		"long-running programs read devices in the agent's loop, and a second reader could contradict it"},
+	{"rollout", []string{"cli"},
+		"long-running programs change devices in the agent's loop, and a second writer could undo its changes"},
 	{"api/host", []string{"cli"},
-		"it is a client, and no part of the service or of an agent"},
+		"it calls the API as a client, so the service or an agent would depend on requests to itself"},
 	{"cmd", nil,
-		"a program is not a library"},
+		"Go cannot import a main package, so the build would fail"},
 	{"store/storetest", nil,
-		"only tests need a store of their own"},
+		"it is test code, which would become a part of the product"},
 	{"controller/controllertest", nil,
-		"only tests need a controller of their own"},
+		"it is test code, which would become a part of the product"},
 	{"internal/golden", nil,
-		"only tests compare their output with files"},
+		"it defines the test flag -update, which would become a flag of the program"},
 	{"lab", []string{"lab/...", "bench/...", "cli", "demo/...", "shaper/shapertest"},
-		"namespaces and emulated links are for trying, and must not be in what runs in production"},
+		"it creates namespaces and emulated links, and this code would become a part of what runs in production"},
 	{"shaper/engines", []string{"cli"},
-		"a program chooses its engines, and passes them on"},
+		"it imports all engines, so the importer would depend on all of them instead of the engine that is passed to it"},
 	{"agent/service", []string{"cli"},
-		"what joins everything would tie everything to its user"},
+		"it imports all parts of the agent, so the importer would depend on all of them"},
 	{"probe/report", []string{"cli"},
-		"a measurement is reported by the command that measures"},
+		"commands print its tables, and a library that imported it would depend on a format for people"},
 	{"collective/service", []string{"cli"},
-		"what joins everything would tie everything to its user"},
+		"it imports the control loop, the kernel's table and metrics, so the importer would depend on all of them"},
 	{"controller/service", []string{"cli"},
-		"what joins everything would tie everything to its user"},
+		"it imports the controller, its store and metrics, so the importer would depend on all of them"},
 	{"lab/report", []string{"cli", "view"},
-		"a run is reported by the command that runs it"},
+		"commands and the live view show its tables, and a library that imported it would depend on a format for people"},
 	{"lab/link", []string{"lab/...", "bench/...", "cli", "shaper/shapertest", "probe/sim/..."},
-		"it is what is tried with, and must not be in what runs in production"},
+		"it emulates links for tests and experiments, and this code would become a part of what runs in production"},
 	{"probe/sim", []string{"bench/..."},
-		"only tests and benches measure what is not there"},
+		"it simulates paths for tests and benches, and the product could report measurements of paths that do not exist"},
 	{"probe/sim/simtest", nil,
-		"only tests need what it has"},
+		"it is test code, which would become a part of the product"},
 	{"bench", []string{"bench/...", "cli", "demo"},
-		"experiments are not a part of the product"},
+		"it contains experiments, and the product would depend on code and tools that only they need"},
 }
 
 const module = "headgate.dev/headgate"
 
-// TestImports holds the house's rule of who may import whom
-// (docs/architecture.md). Tests may import what they like.
+// TestImports checks which package imports which (docs/architecture.md). Test files may import any package.
 func TestImports(t *testing.T) {
 	for pkg, imports := range packages(t) {
 		own, ok := find(layers, pkg)
@@ -242,7 +250,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestCommandLineTouchesNoKernel: what speaks to the kernel belongs in a package of its own.
+// TestCommandLineTouchesNoKernel checks that cli imports no library for netlink or eBPF: code that calls the kernel
+// belongs in other packages.
 func TestCommandLineTouchesNoKernel(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, "./cli/...").Output()
 	if err != nil {
@@ -257,7 +266,8 @@ func TestCommandLineTouchesNoKernel(t *testing.T) {
 	}
 }
 
-// TestWithoutStore: what runs on hosts and in programs of tenants contains no client of the store.
+// TestWithoutStore checks that the agent and the API's clients, which run on hosts and in programs of tenants, do
+// not depend on the store.
 func TestWithoutStore(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "./api/client", "./api/login", "./api/local", "./agent/...").Output()
 	if err != nil {
@@ -270,8 +280,8 @@ func TestWithoutStore(t *testing.T) {
 	}
 }
 
-// packages gives our packages and what they import of ours, without the module's
-// name.
+// packages returns the packages of this module and, for each, those of this module that it imports. The paths are
+// without the module's name.
 func packages(t *testing.T) map[string][]string {
 	out, err := exec.Command("go", "list", "-e", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
 	if err != nil {
@@ -297,7 +307,7 @@ func packages(t *testing.T) map[string][]string {
 	return all
 }
 
-// find is the layer with the longest path that pkg is within.
+// find returns the layer with the longest path that is pkg or above it.
 func find(list []layer, pkg string) (best layer, ok bool) {
 	for _, l := range list {
 		if within(pkg, l.path) && len(l.path) >= len(best.path) {

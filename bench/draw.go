@@ -38,37 +38,37 @@ func (d *Draw) Seed() uint64 { return d.seed }
 // were generated.
 func (d *Draw) For(name string) *Draw { return newDraw(d.seed, name) }
 
-// Uniform returns a number in [least, most).
-func (d *Draw) Uniform(least, most float64) float64 { return least + (most-least)*d.random.Float64() }
+// Uniform returns a number in [low, high).
+func (d *Draw) Uniform(low, high float64) float64 { return low + (high-low)*d.random.Float64() }
 
-// Log returns a log-uniform number in [least, most).
-func (d *Draw) Log(least, most float64) float64 {
-	return math.Exp(d.Uniform(math.Log(least), math.Log(most)))
+// Log returns a log-uniform number in [low, high).
+func (d *Draw) Log(low, high float64) float64 {
+	return math.Exp(d.Uniform(math.Log(low), math.Log(high)))
 }
 
-// Int returns an integer from least to most, both included.
-func (d *Draw) Int(least, most int) int { return least + d.random.IntN(most-least+1) }
+// Int returns an integer from low to high, both included.
+func (d *Draw) Int(low, high int) int { return low + d.random.IntN(high-low+1) }
 
-// Rate returns a log-uniform rate from least to most. It has three digits, so that the printed value
+// Rate returns a log-uniform rate from low to high. It has three digits, so that the printed value
 // is exact.
-func (d *Draw) Rate(least, most unit.Rate) unit.Rate {
-	v := unit.Rate(threeDigits(d.Log(float64(least), float64(most))))
-	return min(max(v, least), most)
+func (d *Draw) Rate(low, high unit.Rate) unit.Rate {
+	v := unit.Rate(threeDigits(d.Log(float64(low), float64(high))))
+	return min(max(v, low), high)
 }
 
-// Duration returns a log-uniform duration from least to most, with three digits.
-func (d *Draw) Duration(least, most time.Duration) time.Duration {
-	v := time.Duration(threeDigits(d.Log(float64(least), float64(most))))
-	return min(max(v, least), most)
+// Duration returns a log-uniform duration from low to high, with three digits.
+func (d *Draw) Duration(low, high time.Duration) time.Duration {
+	v := time.Duration(threeDigits(d.Log(float64(low), float64(high))))
+	return min(max(v, low), high)
 }
 
-// Shares returns n parts of 100 %, each a whole percentage of at least least; all such partitions are
+// Shares returns n parts of 100 %, each a whole percentage of at least minShare; all such partitions are
 // equally likely.
-func (d *Draw) Shares(n int, least unit.Share) []unit.Share {
+func (d *Draw) Shares(n int, minShare unit.Share) []unit.Share {
 	const percent = unit.Whole / 100
-	spare := int(unit.Whole/percent) - n*int(least/percent)
-	if n < 1 || spare < 0 || least%percent != 0 {
-		panic(fmt.Sprintf("bench: %d shares of at least %v do not fit", n, least))
+	spare := int(unit.Whole/percent) - n*int(minShare/percent)
+	if n < 1 || spare < 0 || minShare%percent != 0 {
+		panic(fmt.Sprintf("bench: %d shares of at least %v do not fit", n, minShare))
 	}
 	// n-1 separators among the spare percents: at which of the places they are.
 	out := make([]unit.Share, n)
@@ -78,11 +78,11 @@ func (d *Draw) Shares(n int, least unit.Share) []unit.Share {
 		bar[at] = true
 	}
 	i := 0
-	out[0] = least
+	out[0] = minShare
 	for _, is := range bar {
 		if is {
 			i++
-			out[i] = least
+			out[i] = minShare
 		} else {
 			out[i] += percent
 		}

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How much control traffic (control.h) goes ahead of everything else. What is
- * beyond goes where its group's other packets go, and so obeys the group's ceiling.
+/* Budgets of control traffic (control.h). Control traffic within its budget is sent before
+ * all other traffic. A packet above the budget goes to the queue of its group, and so obeys
+ * the group's ceiling.
  *
- * Each budget is a bucket, kept as the time at which it is full again (a virtual
- * scheduling algorithm: ITU-T I.371, annex A). A packet needs a bucket that is not
- * empty, and may take more than is in it, which later ones wait for.
+ * Each budget is a token bucket, stored as the time at which it will be full again (virtual
+ * scheduling algorithm: ITU-T I.371, annex A). A packet passes if the bucket is not empty. It
+ * may take more tokens than the bucket has; later packets wait until that debt is repaid.
  *
- * A packet passes by what is kept for its group, out of what the control class is
- * sure of; or else by a part of the group's ceiling, if those of the groups above
- * and of the limit have something left, too. Of what no connection stands behind
- * (ARP, neighbour discovery, DHCP and the like) one sender has a part only.
+ * A packet first uses the budget that is reserved for its group out of the guaranteed rate of
+ * the control class. If that bucket is empty, the packet uses the group's own budget, which is a
+ * part of the group's ceiling, if the budgets of all groups above it and of the limit have
+ * tokens, too. Of control traffic without a connection (ARP, neighbour discovery, DHCP and the
+ * like), one sender may use only a part of the budget.
  * docs/decisions/0024-control-traffic.md
  */
 #ifndef HEADGATE_BUDGET_H
@@ -19,26 +21,26 @@
 #include "cache.h"
 #include "parse.h"
 
-#define BUDGET_NS (2 * 1000 * 1000 * 1000ULL) /* how long a bucket takes to fill; ControlTime in shaper/classifier/allowance.go */
-#define ACK_NS (BUDGET_NS / 4) /* and that of acknowledgements, which come in bursts of a round trip */
+#define BUDGET_NS (2 * 1000 * 1000 * 1000ULL) /* the fill time of a bucket; ControlTime in shaper/classifier/allowance.go */
+#define ACK_NS (BUDGET_NS / 4) /* the fill time for acknowledgements, which arrive in bursts of one round-trip time */
 
-/* Parts of a group's rate, and how long theirs take to fill: one sender, by the
- * device that its packets came from and its address, and all that came from a
- * device, which can forge addresses. */
+/* Divisors of a group's budget, and the fill times of the buckets of these parts. A sender is
+ * identified by the ingress device and the source address. All packets of one ingress device
+ * have a bucket together (PORT), because a sender can forge addresses. */
 #define SENDER_PART 4
 #define SENDER_NS (2 * BUDGET_NS)
 #define PORT_PART 2
 #define PORT_NS (3 * BUDGET_NS / 2)
 #define SENDERS 1024
 
-#define LEVELS 4 /* group.MaxDepth, and the limit */
+#define LEVELS 4 /* group.MaxDepth levels of groups, and the limit */
 
-/* Of each kind, by class; the loader writes it. Times of one byte are in 1/1024 ns
- * (TIME_SHIFT). */
+/* The rates of a class's budgets for each kind of control traffic. The loader writes them.
+ * Byte times are in 1/1024 ns (TIME_SHIFT). */
 struct allowance {
-	__u64 kept_byte_time[CONTROL_KINDS]; /* at what is kept for the class; 0: nothing */
-	__u64 most_byte_time[CONTROL_KINDS]; /* at the most that it gets; 0: nothing */
-	__u32 parent;                        /* minor of the class above; 0: none */
+	__u64 kept_byte_time[CONTROL_KINDS]; /* at the rate reserved for the class; 0: no reserved rate */
+	__u64 most_byte_time[CONTROL_KINDS]; /* at the maximum rate of the class; 0: no control traffic */
+	__u32 parent;                        /* minor of the parent class; 0: none */
 	__u32 pad;
 };
 
@@ -52,21 +54,21 @@ struct {
 struct budget {
 	__u64 kept_full_ns[CONTROL_KINDS];
 	__u64 most_full_ns[CONTROL_KINDS];
-	__u32 acks_wait; /* until the bucket is full: there were far too many */
-	__u32 acks_over; /* those beyond the bucket, less those within it, lately */
+	__u32 acks_wait; /* no acknowledgement is sent first until the bucket is full */
+	__u32 acks_over; /* recent acknowledgements above the bucket minus those within it */
 };
 
-/* So many acknowledgements beyond the bucket, less those within it, are far too many. */
+/* The value of acks_over from which on acks_wait is set. */
 #define ACKS_OVER 32
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 64); /* as allowances */
+	__uint(max_entries, 64); /* the same as for allowances */
 	__type(key, __u32);
 	__type(value, struct budget);
 } budgets SEC(".maps");
 
-/* When the buckets of senders are full, by a hash of sender and class. */
+/* The times at which the buckets of senders will be full, by a hash of sender and class. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SENDERS);
@@ -74,21 +76,22 @@ struct {
 	__type(value, __u64);
 } senders SEC(".maps");
 
-/* The kind as an index: Linux 6.1 no longer knows the bounds of a number that the
- * compiler has put on the stack meanwhile. */
+/* Bounds the kind for use as an index. The verifier of Linux 6.1 loses the bounds of a number
+ * when the compiler spills it to the stack. */
 static __always_inline __u64 index_of(__u64 kind)
 {
 	asm volatile("%0 &= 3" : "+r"(kind));
 	return kind;
 }
 
-static __always_inline int has_some(const __u64 *full_ns, __u64 now, __u64 depth_ns)
+static __always_inline int has_tokens(const __u64 *full_ns, __u64 now, __u64 depth_ns)
 {
 	return *(const volatile __u64 *)full_ns < now + depth_ns;
 }
 
-/* Several processors may take from one bucket: then it owes what was too much. */
-static __always_inline void take(__u64 *full_ns, __u64 now, __u64 cost_ns)
+/* Takes tokens for cost_ns from a bucket. Several CPUs may do so at once; the bucket then goes
+ * into debt by the excess. */
+static __always_inline void charge(__u64 *full_ns, __u64 now, __u64 cost_ns)
 {
 	__u64 full = *(volatile __u64 *)full_ns;
 
@@ -97,8 +100,8 @@ static __always_inline void take(__u64 *full_ns, __u64 now, __u64 cost_ns)
 	__sync_fetch_and_add(full_ns, cost_ns);
 }
 
-/* The bucket of a sender, or of all senders behind a device if address is 0. */
-static __always_inline __u64 *sender(__u32 class_minor, __u32 ifindex, __u64 address)
+/* Returns the bucket of a sender, or of all senders behind a device if address is 0. */
+static __always_inline __u64 *sender_bucket(__u32 class_minor, __u32 ifindex, __u64 address)
 {
 	__u64 h = cache_seed ^ ((__u64)ifindex << 32 | class_minor);
 	__u32 index;
@@ -114,20 +117,21 @@ static __always_inline __u64 depth(__u32 kind)
 	return kind == CONTROL_ACK ? ACK_NS : BUDGET_NS;
 }
 
-/* Takes from a class and all levels above it; if asked to, only if each has something left. */
-GLOBAL int take_levels(__u32 class_minor, __u32 kind, __u64 now, __u32 bytes, int ask)
+/* Charges the buckets of a class and of all classes above it. If check is set, it charges
+ * only if each of them has tokens, and returns 0 otherwise. */
+GLOBAL int charge_levels(__u32 class_minor, __u32 kind, __u64 now, __u32 bytes, int check)
 {
 	__u32 minor = class_minor;
 
-	for (int i = 0; ask && i < LEVELS && minor; i++) {
+	for (int i = 0; check && i < LEVELS && minor; i++) {
 		struct allowance *a = bpf_map_lookup_elem(&allowances, &minor);
 		struct budget *b = bpf_map_lookup_elem(&budgets, &minor);
 
-		if (!a || !b || !a->most_byte_time[index_of(kind)] || !has_some(&b->most_full_ns[index_of(kind)], now, depth(kind)))
+		if (!a || !b || !a->most_byte_time[index_of(kind)] || !has_tokens(&b->most_full_ns[index_of(kind)], now, depth(kind)))
 			return 0;
 		minor = a->parent;
 	}
-	if (ask && minor)
+	if (check && minor)
 		return 0;
 	minor = class_minor;
 	for (int i = 0; i < LEVELS && minor; i++) {
@@ -136,18 +140,19 @@ GLOBAL int take_levels(__u32 class_minor, __u32 kind, __u64 now, __u32 bytes, in
 
 		if (!a || !b)
 			return 0;
-		take(&b->most_full_ns[index_of(kind)], now, bytes * a->most_byte_time[index_of(kind)] >> TIME_SHIFT);
+		charge(&b->most_full_ns[index_of(kind)], now, bytes * a->most_byte_time[index_of(kind)] >> TIME_SHIFT);
 		minor = a->parent;
 	}
 	return 1;
 }
 
-/* Whether acknowledgements have to wait until their bucket is full. If some of a
- * connection's go ahead and others wait in the group's queue, those that wait come
- * too late to say anything. Where half or more go ahead that does no harm: each stands
- * for all before it. Fewer let their sender send in bursts, so that of far too many none
- * go ahead for a while, and the rest keep their order. */
-static __always_inline int acks_wait(struct budget *b, __u64 now)
+/* Reports whether no acknowledgement may be sent first until the bucket is full. If some
+ * acknowledgements of a connection are sent first and others wait in the group's queue, those
+ * that wait are obsolete when they arrive. That does no harm while half or more are sent first,
+ * because acknowledgements are cumulative. If fewer are sent first, the data sender sends in
+ * bursts. Therefore, with far too many acknowledgements none is sent first for a while, and
+ * they keep their order. */
+static __always_inline int acks_deferred(struct budget *b, __u64 now)
 {
 	if (!b->acks_wait)
 		return 0;
@@ -157,32 +162,32 @@ static __always_inline int acks_wait(struct budget *b, __u64 now)
 	return 0;
 }
 
-/* Whether a control packet of a class is within its budget, and so goes ahead; what
- * it takes is then gone. */
-GLOBAL int goes_ahead(struct __sk_buff *skb, __u32 kind, __u32 class_minor, __u32 bytes)
+/* Reports whether a control packet of a class is within its budget, and charges the budget if
+ * it is. */
+GLOBAL int within_budget(struct __sk_buff *skb, __u32 kind, __u32 class_minor, __u32 bytes)
 {
 	struct allowance *a = bpf_map_lookup_elem(&allowances, &class_minor);
 	struct budget *b = bpf_map_lookup_elem(&budgets, &class_minor);
-	__u64 *one = 0, *port = 0, now, cost, kept_time, address = 0;
+	__u64 *by_sender = 0, *by_device = 0, now, cost, kept_time, address = 0;
 	int kept;
 
 	if (!a || !b || kind >= CONTROL_KINDS || !a->most_byte_time[index_of(kind)])
 		return 0;
 	now = bpf_ktime_get_coarse_ns();
-	if (kind == CONTROL_ACK && acks_wait(b, now))
+	if (kind == CONTROL_ACK && acks_deferred(b, now))
 		return 0;
 	cost = bytes * a->most_byte_time[index_of(kind)] >> TIME_SHIFT;
 	if (kind == CONTROL_LINK) {
 		if (link_header)
 			bpf_skb_load_bytes(skb, ETH_ALEN, &address, ETH_ALEN);
-		one = sender(class_minor, skb->ingress_ifindex, address + 1);
-		port = sender(class_minor, skb->ingress_ifindex, 0);
-		if (!one || !port || !has_some(one, now, SENDER_NS) || !has_some(port, now, PORT_NS))
+		by_sender = sender_bucket(class_minor, skb->ingress_ifindex, address + 1);
+		by_device = sender_bucket(class_minor, skb->ingress_ifindex, 0);
+		if (!by_sender || !by_device || !has_tokens(by_sender, now, SENDER_NS) || !has_tokens(by_device, now, PORT_NS))
 			return 0;
 	}
 	kept_time = a->kept_byte_time[index_of(kind)];
-	kept = kept_time && has_some(&b->kept_full_ns[index_of(kind)], now, depth(kind));
-	if (!take_levels(class_minor, kind, now, bytes, !kept)) {
+	kept = kept_time && has_tokens(&b->kept_full_ns[index_of(kind)], now, depth(kind));
+	if (!charge_levels(class_minor, kind, now, bytes, !kept)) {
 		if (kind == CONTROL_ACK && (__s32)++b->acks_over > ACKS_OVER) {
 			b->acks_wait = 1;
 			b->acks_over = 0;
@@ -192,10 +197,10 @@ GLOBAL int goes_ahead(struct __sk_buff *skb, __u32 kind, __u32 class_minor, __u3
 	if (kind == CONTROL_ACK && (__s32)b->acks_over > 0)
 		b->acks_over--;
 	if (kept)
-		take(&b->kept_full_ns[index_of(kind)], now, bytes * kept_time >> TIME_SHIFT);
-	if (one && port) {
-		take(one, now, cost * SENDER_PART);
-		take(port, now, cost * PORT_PART);
+		charge(&b->kept_full_ns[index_of(kind)], now, bytes * kept_time >> TIME_SHIFT);
+	if (by_sender && by_device) {
+		charge(by_sender, now, cost * SENDER_PART);
+		charge(by_device, now, cost * PORT_PART);
 	}
 	return 1;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The flow cache: which rule and class a flow has, by every field that some rule
- * asks for, in one lookup of one or two cache lines.
+/* The flow cache: the rule and class of a flow, which is identified by every field that any
+ * rule matches. A lookup reads one or two cache lines.
  *
- * A two-way set-associative table in an array, which forgets the flow that was
- * not used lately. The kernel's LRU hash does the same with more memory: with
- * 100,000 flows in random order a lookup touched a bucket and two lines of an
- * entry on three different pages, and the classifier took 740 ns a packet.
+ * The cache is a two-way set-associative table in an array, which evicts the entry of a set
+ * that was not used recently. The kernel's LRU hash accesses more memory for the same: with
+ * 100,000 flows in random order a lookup read a bucket and two cache lines of an entry on three
+ * different pages, and the classifier took 740 ns per packet.
  *
- * Entries are valid for one epoch, which changes with every assignment, and a
- * program begins with an empty cache, so that nothing outlives a change of rules.
+ * Entries are valid for one epoch, which changes with every assignment. A program starts with
+ * an empty cache, so that no entry survives a change of the rules.
  */
 #ifndef HEADGATE_CACHE_H
 #define HEADGATE_CACHE_H
@@ -18,12 +18,12 @@
 
 #define CACHE_WAYS 2 /* cacheWays in shaper/classifier/load.go */
 #define CACHE_BUSY 0xffffffffu
-#define CACHE_WRITES 0xffu /* the part of a state that counts them */
+#define CACHE_WRITES 0xffu /* the bits of a state that count writes */
 
 struct cached {
-	struct flow_key key; /* in whose shape the class stands, and in pad whether it was used lately */
+	struct flow_key key; /* its shape has the class; its pad is 1 if the entry was used recently */
 	__u32 rule;
-	__u32 state; /* 0: empty; CACHE_BUSY: being written; else the epoch, and a count of writes below it */
+	__u32 state; /* 0: empty; CACHE_BUSY: being written; else the epoch and, in CACHE_WRITES, a count of writes */
 };
 
 struct cache_set {
@@ -38,28 +38,29 @@ struct {
 	__type(value, struct cache_set);
 } flows SEC(".maps");
 
-/* The source MAC addresses of the same flows, apart from them: they are looked at only if
- * a rule asks for such, and a flow takes a single cache line without them. */
+/* The source MAC addresses of the same flows. They are in an array of their own because they
+ * are compared only if a rule matches source MAC addresses, and because an entry of struct
+ * cached fits into one cache line without them. */
 struct cache_macs {
 	__u64 smac[CACHE_WAYS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader sets it to that of flows if a rule asks */
+	__uint(max_entries, 1); /* the loader sets it to that of flows if use_smac is set */
 	__type(key, __u32);
 	__type(value, struct cache_macs);
 } flow_macs SEC(".maps");
 
 const volatile __u32 cache_mask = 2047; /* max_entries - 1 */
-const volatile __u64 cache_seed = 1;    /* odd, drawn by the loader: nobody can aim at a set */
+const volatile __u64 cache_seed = 1;    /* odd and random, set by the loader, so that senders cannot target a set */
 
 #define barrier() asm volatile("" ::: "memory")
 
-/* The place of a flow in the cache. */
+/* The position of a flow in the cache. */
 struct cache_place {
 	struct cache_set *set;
-	struct cache_macs *macs; /* if a rule asks for source MAC addresses */
+	struct cache_macs *macs; /* only if use_smac is set */
 };
 
 static __always_inline struct cache_place cache_place(const struct flow_key *key, __u64 smac)
@@ -84,7 +85,8 @@ static __always_inline struct cache_place cache_place(const struct flow_key *key
 	return at;
 }
 
-/* The class and whether it was used are not part of the key. */
+/* Compares two keys without the members in which the cache has the class (shape) and the
+ * recent use (pad). */
 static __always_inline int same_flow(const struct flow_key *a, const struct flow_key *b)
 {
 	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
@@ -95,15 +97,14 @@ static __always_inline int same_flow(const struct flow_key *a, const struct flow
 	return !differ;
 }
 
-/* The part of a state that says for which epoch an entry holds: never 0, and never
- * that of CACHE_BUSY. */
+/* Returns the epoch bits of a state. They are never 0 and never those of CACHE_BUSY. */
 static __always_inline __u32 cache_epoch(__u32 assign_epoch)
 {
 	return ((assign_epoch & 0x3fffff) | 0x400000) << 8;
 }
 
-/* Fills f and returns true if the flow is known. An entry that is written meanwhile
- * has another state after than before: at least its count of writes differs. */
+/* Sets f and returns 1 if the flow is in the cache. An entry that another CPU writes during
+ * the read has a different state afterwards, because at least its count of writes differs. */
 static __always_inline int cache_find(struct cache_place at, const struct flow_key *key, __u64 smac, __u32 epoch, struct flow *f)
 {
 	if (!at.set || (use_smac && !at.macs))
@@ -129,6 +130,7 @@ static __always_inline int cache_find(struct cache_place at, const struct flow_k
 	return 0;
 }
 
+/* Stores the class and rule of a flow. */
 static __always_inline void cache_put(struct cache_place at, const struct flow_key *key, __u64 smac, __u32 epoch, const struct flow *f)
 {
 	struct cached *c, *other;
@@ -147,7 +149,7 @@ static __always_inline void cache_put(struct cache_place at, const struct flow_k
 		second = 1;
 	}
 #ifdef CLIENTS
-	/* A flow whose client has another place now stays where it is. */
+	/* Overwrite the flow's own entry: its client has another place (class) now. */
 	if (other_valid && !second && same_flow(&other->key, key) && (!use_smac || at.macs->smac[1] == smac)) {
 		c = &at.set->way[1];
 		other = &at.set->way[0];
@@ -161,7 +163,7 @@ static __always_inline void cache_put(struct cache_place at, const struct flow_k
 	other->key.pad = 0;
 	old = c->state;
 	if (old == CACHE_BUSY || __sync_val_compare_and_swap(&c->state, old, CACHE_BUSY) != old)
-		return; /* another CPU is at it */
+		return; /* another CPU is writing the entry */
 	c->key = *key;
 	c->key.pad = 0;
 	c->key.shape = f->class_minor;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which class a packet belongs to: connections assigned at run time first, then
- * the rules in order, then the default.
+/* Classification: which class a packet belongs to. Connections assigned at run time have
+ * precedence over the rules, which are in order, and the rules over the default class.
  *
- * A packet of a known flow costs one lookup in a flow cache (cache.h). A new flow asks the
- * rule table once for each combination of fields that the rules use ("shape"):
- * the fields that a shape leaves open are masked away, and the table holds, for
- * each shape, what is left (tuple space search: Srinivasan, Suri, Varghese,
- * SIGCOMM 1999). The number of rules does not matter, only that of shapes.
+ * A packet of a known flow costs one lookup in the flow cache (cache.h). For a new flow the
+ * rule table is looked up once for each combination of fields that the rules use ("shape").
+ * The mask of the shape clears all other fields of the key, and the table has the masked keys
+ * of the shape's rules (tuple space search: Srinivasan, Suri, Varghese, SIGCOMM 1999). The
+ * cost depends on the number of shapes and not on that of rules.
  */
 #ifndef HEADGATE_CLASSIFY_H
 #define HEADGATE_CLASSIFY_H
@@ -19,22 +19,22 @@
 #include "client.h"
 #endif
 
-/* Makes LLVM describe these types in full. As mere names it would list them in the order of
- * addresses of its own, which depends on the length of the path that this is compiled in
+/* These variables make LLVM emit the full BTF of their types. LLVM emits forward declarations
+ * in the order of pointer values, which depends on the length of the path of the source
  * (BTFDebug.cpp, FixupDerivedTypes). */
 const struct bpf_sock *const volatile bpf_sock_described = 0;
 const struct bpf_flow_keys *const volatile bpf_flow_keys_described = 0;
 
-/* Written by the loader before the program is verified; the verifier then knows
- * them and drops what they switch off. */
+/* The loader sets these constants before the program is verified. The verifier then treats the
+ * code that they disable as dead code and removes it. */
 const volatile __u32 generation;
 const volatile __u32 default_class;
 const volatile __u32 control_class;
 const volatile __u32 shape_count;
 const volatile __u8 use_dscp, use_vlan, use_pcp, use_mark, use_cgroup; /* and use_smac, in parse.h */
 
-/* A shape's mask, and the lowest rule in it: shapes are in that order, so the
- * search ends at the first shape that cannot do better. */
+/* The mask of a shape, and the lowest index of its rules. Shapes are sorted by that index, so
+ * that the search ends at the first shape that cannot have a rule of higher precedence. */
 struct shape {
 	struct rule_key mask;
 	__u64 lowest_rule;
@@ -49,23 +49,24 @@ struct {
 	__type(value, struct rule);
 } rules SEC(".maps");
 
-/* Both orders of a connection's ends; shared by the two directions. */
+/* The assigned connections. Each has two keys, one for each order of its endpoints. The two
+ * directions share the map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 524288);
 	__type(key, struct conn_key);
-	__type(value, __u32); /* class minor: out in the lower half, in in the upper; 0 is none */
+	__type(value, __u32); /* class minors: egress in the lower half, ingress in the upper; 0: none */
 } assigned SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024); /* the loader sets it by the processors */
+	__uint(max_entries, 1024); /* the loader sets it by the number of CPUs */
 	__type(key, struct frag_key);
 	__type(value, struct flow);
 } fragments SEC(".maps");
 
-/* The cgroups that rules name, and whether one is a rule's. */
+/* The IDs of the cgroups that rules match. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -95,16 +96,18 @@ struct {
 	__type(value, __u64);
 } rule_hits SEC(".maps");
 
-/* Which half of an assignment is this direction's. */
+/* The position of this direction's class minor in a value of assigned, in bits. */
 const volatile __u32 assign_shift;
 
 #define MAX_CGROUP_DEPTH 16
 
-/* Of a rule's key as words of eight bytes, of which these are not the packet's as they are. */
+/* Indexes of the words of eight bytes in struct rule_key that are not copied from struct
+ * flow_key of the packet. */
 #define CGROUP_WORD (offsetof(struct flow_key, cgroup) / 8)
 #define SMAC_WORD (offsetof(struct rule_key, smac) / 8)
 
-/* The nearest cgroup, from the socket's own upwards, that a rule names. */
+/* Returns the ID of the nearest cgroup that a rule matches: the cgroup of the socket, or else
+ * its closest ancestor; 0 if there is none. */
 static __always_inline __u64 named_cgroup(struct __sk_buff *skb)
 {
 	__u64 found = 0;
@@ -120,6 +123,7 @@ static __always_inline __u64 named_cgroup(struct __sk_buff *skb)
 	return found;
 }
 
+/* Sets the flow's rule and class from the rule table. */
 GLOBAL int search_rules(struct __sk_buff *skb, const struct packet *p, struct flow *f)
 {
 	const __u64 *k = (const __u64 *)&p->key;
@@ -152,7 +156,8 @@ GLOBAL int search_rules(struct __sk_buff *skb, const struct packet *p, struct fl
 	return 0;
 }
 
-/* True if the connection is assigned to a class of this direction. */
+/* Sets the flow's class and returns 1 if the connection is assigned to a class of this
+ * direction. */
 static __always_inline int search_assigned(const struct flow_key *key, struct flow *f)
 {
 	struct conn_key c = {};
@@ -173,17 +178,18 @@ static __always_inline int search_assigned(const struct flow_key *key, struct fl
 	return 1;
 }
 
+/* Sets the key of the datagram of which the packet is a fragment. */
 static __always_inline void datagram_of(const struct packet *p, struct frag_key *key)
 {
 	__builtin_memcpy(key->src, p->key.src, sizeof(key->src));
 	__builtin_memcpy(key->dst, p->key.dst, sizeof(key->dst));
 	key->id = p->frag_id;
-	key->proto = p->part_of;
+	key->proto = p->frag_proto;
 	key->family = p->key.family;
 }
 
-/* Where the first part of a packet's datagram went. */
-GLOBAL int find_first(const struct packet *p, struct flow *f)
+/* Sets the flow of a later fragment to that of the first fragment of its datagram. */
+GLOBAL int find_first_fragment(const struct packet *p, struct flow *f)
 {
 	struct frag_key key = {};
 	struct flow *first;
@@ -198,7 +204,8 @@ GLOBAL int find_first(const struct packet *p, struct flow *f)
 	return 1;
 }
 
-GLOBAL int keep_first(const struct packet *p, const struct flow *f)
+/* Stores the flow of a first fragment for the later fragments. */
+GLOBAL int store_first_fragment(const struct packet *p, const struct flow *f)
 {
 	struct frag_key key = {};
 	struct flow kept;
@@ -206,7 +213,7 @@ GLOBAL int keep_first(const struct packet *p, const struct flow *f)
 	if (!p || !f)
 		return 0;
 	datagram_of(p, &key);
-	kept = *f; /* Linux 6.1 wants it on the stack */
+	kept = *f; /* the verifier of Linux 6.1 requires a value on the stack */
 	bpf_map_update_elem(&fragments, &key, &kept, BPF_ANY);
 	return 0;
 }
@@ -225,7 +232,7 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 		p->key.mark = skb->mark;
 	if (use_cgroup)
 		p->key.cgroup = bpf_skb_cgroup_id(skb);
-	if (p->later && find_first(p, out)) {
+	if (p->later_fragment && find_first_fragment(p, out)) {
 #ifdef CLIENTS
 		if (use_clients)
 			to_client(p, out);
@@ -245,8 +252,8 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 	if (out->class_minor != known)
 		cache_put(at, &p->key, p->smac, epoch, out);
 	out->generation = generation;
-	if (p->fragment && !p->later)
-		keep_first(p, out);
+	if (p->fragment && !p->later_fragment)
+		store_first_fragment(p, out);
 }
 
 /* Parses and classifies. */
@@ -255,18 +262,18 @@ GLOBAL int parse_and_classify(struct __sk_buff *skb, struct packet *p, struct fl
 	if (!p || !out)
 		return 0;
 	parse(skb, p);
-	if (!p->cut || p->pulled)
+	if (!p->truncated || p->pulled)
 		classify(skb, p, out);
 	return 0;
 }
 
-/* Says what a packet is, and what class it belongs to. Headers nearly always lie in the
- * linear part of a packet; to pull more into it copies the packet's head, which took 14 of
- * 100 parts of one connection's throughput, so that is done only after one was found cut. */
+/* Parses and classifies a packet. The headers are nearly always in the linear part of the
+ * sk_buff. Pulling more data into the linear part copies the packet's head, which took 14 % of
+ * one connection's throughput, so that this is done only after a header was found truncated. */
 static __always_inline void examine(struct __sk_buff *skb, struct packet *p, struct flow *out)
 {
 	parse_and_classify(skb, p, out);
-	if (p->cut) {
+	if (p->truncated) {
 		__builtin_memset(p, 0, sizeof(*p));
 		p->pulled = 1;
 		bpf_skb_pull_data(skb, skb->len < HEADROOM ? skb->len : HEADROOM);
@@ -274,7 +281,7 @@ static __always_inline void examine(struct __sk_buff *skb, struct packet *p, str
 	}
 }
 
-/* Frames that the packet will be on the wire. */
+/* Returns the number of frames that the packet is on the wire. */
 static __always_inline __u32 segments(const struct __sk_buff *skb)
 {
 	return skb->gso_segs ? skb->gso_segs : 1;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* One class for every client of a group (each: in a configuration). A client is a prefix
- * of the source or destination address; what has no address is one client, too.
+/* One class for every client of a group (each: in a configuration). A client is a prefix of
+ * the source or destination address. All packets without an address are one client.
  *
- * The classes ("places") are there from the start, all alike, so that nothing has to be
- * made when a client appears. A hash map knows the place of each client. A new one takes a
- * place in which no packet came for CLIENT_IDLE_NS: a hand goes round the group's places
- * and looks at a few for each packet. If all are busy a hash of the client shares one out,
- * until a place is free.
+ * The classes ("places") are created with the group, all alike, so that no class has to be
+ * created when a client appears. A hash map has the place of each client. A new client takes a
+ * place in which no packet arrived for CLIENT_IDLE_NS. The search is that of the CLOCK
+ * algorithm: a hand moves around the group's places, and one packet examines at most
+ * CLIENT_LOOKS of them. If all places are busy, a hash of the client selects a place that it
+ * shares with the owner, until a place is free.
  *
- * The flow cache keeps a flow's place (its class). Places change hands, so each packet's
- * client is compared with the place's owner. docs/decisions/0029-one-group-per-client.md
+ * The flow cache has the place (class) of a flow. The owner of a place changes, so that the
+ * client of each packet is compared with the owner.
+ * docs/decisions/0029-one-group-per-client.md
  */
 #ifndef HEADGATE_CLIENT_H
 #define HEADGATE_CLIENT_H
@@ -20,10 +22,10 @@
 
 #define FIRST_CLIENT 0x4000 /* class minor of the first place; firstClient in shaper/classifier/clients.go */
 #define CLIENT_IDLE_NS (4 * 1000 * 1000 * 1000LL) /* ClientIdle in group/each.go */
-#define CLIENT_STEP_NS (64 * 1000 * 1000LL) /* how old last_ns may be of a busy place: few writes */
-#define CLIENT_LOOKS 32 /* places that one packet looks at */
-#define CLIENT_REST_NS (100 * 1000 * 1000ULL) /* after a round that found no place */
-#define FAMILY_NOBODY 0xff
+#define CLIENT_STEP_NS (64 * 1000 * 1000LL) /* last_ns of a busy place is updated when it is older than this, to have few writes */
+#define CLIENT_LOOKS 32 /* the maximum number of places that one packet examines */
+#define CLIENT_REST_NS (100 * 1000 * 1000ULL) /* the time without a search after a full turn without a free place */
+#define FAMILY_NONE 0xff
 
 struct client_key {
 	__u32 address[4]; /* masked; IPv4 in the last word */
@@ -34,24 +36,25 @@ struct client_key {
 
 /* A place. */
 struct client {
-	__u64 last_ns;  /* the owner's last packet, by CLIENT_STEP_NS; 0: nobody's */
-	__u64 since_ns; /* since when it is the owner's */
-	__u64 bytes;    /* that came for it since then, layer 2 */
-	struct client_key key; /* the owner; the group is the loader's */
-	__u32 above;           /* the classes above the place, as STAMP_LEVELS has them (the loader's) */
-	__u32 pad[4];          /* to a cache line */
+	__u64 last_ns;  /* time of the owner's last packet, to within CLIENT_STEP_NS; 0: no owner */
+	__u64 since_ns; /* time at which the owner took the place */
+	__u64 bytes;    /* layer-2 bytes that arrived in the place since then */
+	struct client_key key; /* the owner; the loader writes the group */
+	__u32 above;           /* the ancestor classes, encoded as STAMP_LEVELS; the loader writes it */
+	__u32 pad[4];          /* to a full cache line */
 };
 
-/* A group's kind of clients and its places, which the loader writes, and the hand. */
+/* The definition of a group's clients and its places, which the loader writes, and the state
+ * of the search. */
 struct client_group {
 	__u32 mask4;
 	__u32 mask6[4];
-	__u32 dst;      /* a client is known by the destination */
+	__u32 dst;      /* 1: clients are identified by the destination address, 0: by the source address */
 	__u32 first;    /* class minor of the first place */
-	__u32 count;    /* of places; 0: the group is one for all */
-	__u32 hand;     /* the next place to look at */
-	__u32 looked;   /* at so many places in vain since the last that was free */
-	__u64 full_until_ns; /* no place is free until then */
+	__u32 count;    /* number of places; 0: a group without clients */
+	__u32 hand;     /* the next place to examine */
+	__u32 looked;   /* busy places examined since the last free one */
+	__u64 full_until_ns; /* no search until then */
 };
 
 const volatile __u8 use_clients;
@@ -60,7 +63,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* the loader sets it by the places */
 	__type(key, struct client_key);
-	__type(value, __u32); /* class minor of its place */
+	__type(value, __u32); /* class minor of the client's place */
 } clients SEC(".maps");
 
 struct {
@@ -91,6 +94,7 @@ static __always_inline int same_client(const struct client_key *a, const struct 
 		 (a->address[3] ^ b->address[3]) | (a->family ^ b->family));
 }
 
+/* Sets the address of the client to which a flow belongs. */
 static __always_inline void client_of(const struct flow_key *flow, const struct client_group *g, struct client_key *key)
 {
 	const __u32 *address = g->dst ? flow->dst : flow->src;
@@ -104,12 +108,12 @@ static __always_inline void client_of(const struct flow_key *flow, const struct 
 	}
 }
 
-/* Takes a place of the group that nobody uses, and gives its class minor, or 0. A
- * processor has a place to itself once it has written last_ns. */
+/* Assigns a free place of the group to the client, and returns its class minor; 0 if none was
+ * found. The CPU whose compare-and-swap of last_ns succeeds gets the place. */
 GLOBAL int take_place(const struct client_key *client, __u64 now)
 {
 	struct client_group *g;
-	struct client_key key; /* Linux 6.1 wants a key on the stack of who looks it up */
+	struct client_key key; /* the verifier of Linux 6.1 requires the key on the stack of the calling function */
 	__u32 group;
 
 	if (!client)
@@ -134,11 +138,11 @@ GLOBAL int take_place(const struct client_key *client, __u64 now)
 			continue;
 		g->looked = 0;
 		before = c->key;
-		c->key.family = FAMILY_NOBODY;
+		c->key.family = FAMILY_NONE;
 		if (last)
 			bpf_map_delete_elem(&clients, &before);
 		if (bpf_map_update_elem(&clients, &key, &minor, BPF_NOEXIST)) {
-			/* Another processor was faster with the same client. */
+			/* Another CPU has assigned a place to the same client. */
 			*(volatile __u64 *)&c->last_ns = 0;
 			return 0;
 		}
@@ -157,7 +161,8 @@ GLOBAL int take_place(const struct client_key *client, __u64 now)
 	return 0;
 }
 
-/* The place of a client that is not that of its flow's last packet. */
+/* Returns the class minor of a client's place, and assigns one if the client has none. The
+ * flow cache did not have it. */
 GLOBAL int find_place(const struct client_key *client, __u64 now)
 {
 	struct client_group *g;
@@ -189,8 +194,8 @@ GLOBAL int find_place(const struct client_key *client, __u64 now)
 	return g->first + (__u32)h % g->count;
 }
 
-/* Gives a packet of a group with clients its client's class; the group's stays in the
- * packet. */
+/* Sets the class of a packet in a group with clients to that of its client. The group's class
+ * is in p->group_minor. */
 static __always_inline void to_client(struct packet *p, struct flow *f)
 {
 	struct client_key key = {};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* A packet that IPsec takes out of another (a tunnel's, or whatever the ESP offload
- * code decrypts) comes in a second time on the same device, in the same sk_buff
- * (net/xfrm/xfrm_input.c, gro_cells_receive): the device has carried it once.
+/* Avoids counting a packet twice at ingress. A packet that IPsec decapsulates (in tunnel mode)
+ * or that the ESP offload code decrypts is received a second time on the same device, in the
+ * same sk_buff (net/xfrm/xfrm_input.c, gro_cells_receive), although it crossed the device once.
  *
- * tc_index stays with the packet meanwhile; only what may hold another is given one.
- * That a packet has been through IPsec alone does not say that the classifier saw it
- * before: GRO decrypts ahead of the filters where esp4_offload is loaded, and so do
- * some network cards.
+ * The classifier sets tc_index, which is preserved in the sk_buff meanwhile. It sets it only
+ * for packets that may contain another packet. An IPsec state (xfrm) alone does not prove that
+ * the classifier has seen the packet before: GRO decrypts ahead of the filters if esp4_offload
+ * is loaded, and so do some network cards.
  */
 #ifndef HEADGATE_IPSEC_H
 #define HEADGATE_IPSEC_H
@@ -14,10 +14,10 @@
 #include "headgate.h"
 #include "parse.h"
 
-const volatile __u8 use_xfrm; /* the kernel has bpf_skb_get_xfrm_state */
+const volatile __u8 use_xfrm; /* the kernel supports bpf_skb_get_xfrm_state */
 
-/* True for a packet that was counted here when it was still in another. */
-static __always_inline int counted_before(struct __sk_buff *skb)
+/* Reports whether the packet was counted on this device while it was encapsulated in another. */
+static __always_inline int already_counted(struct __sk_buff *skb)
 {
 	__u16 here = skb->ifindex;
 	struct bpf_xfrm_state state;
@@ -27,8 +27,8 @@ static __always_inline int counted_before(struct __sk_buff *skb)
 	return !bpf_skb_get_xfrm_state(skb, 0, &state, sizeof(state), 0);
 }
 
-/* Lets counted_before know what is in this packet. */
-static __always_inline void remember(struct __sk_buff *skb, const struct packet *p)
+/* Marks a packet, so that already_counted recognizes the packet that it may contain. */
+static __always_inline void mark_counted(struct __sk_buff *skb, const struct packet *p)
 {
 	if (use_xfrm && p->key.proto != IPPROTO_TCP)
 		skb->tc_index = (__u16)skb->ifindex;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* From a packet to the fields that rules ask for. Tunnels are seen by their outer
- * header. Reads linear data only, after pulling in what a header needs. */
+/* The parser: extracts the fields that rules match from a packet. Of a tunnel it reads the
+ * outer header only. It reads linear data only; examine() in classify.h pulls headers into the
+ * linear part if they are beyond it. */
 #ifndef HEADGATE_PARSE_H
 #define HEADGATE_PARSE_H
 
@@ -20,143 +21,144 @@
 #define IP_FRAGMENT_OFFSET 0x1fff
 #define IP_MORE_FRAGMENTS 0x2000
 #define PROTO_AUTH 51
-#define LEAST_FRAME (ETH_HLEN + 8 + LEAST_BODY) /* with two tags */
+#define MIN_FRAME (ETH_HLEN + 8 + MIN_BODY) /* with two tags */
 
-/* The device's: 14 for Ethernet, 0 for a tunnel device. Written by the loader. */
+/* The length of the device's link header in bytes: 14 for Ethernet, 0 for a tunnel device. The
+ * loader sets it. */
 const volatile __u32 link_header = ETH_HLEN;
 
-/* Whether a rule asks for source MAC addresses. Written by the loader. */
+/* Whether any rule matches source MAC addresses. The loader sets it. */
 const volatile __u8 use_smac;
 
-/* The verifier looks at a global function once, with any argument, and not once
- * more for each way that leads to it; and of what its pointers point to it keeps no
- * values, so that ways meet again which differ in them alone. A call costs a packet
- * some 10 ns, and an instruction that the verifier looks at costs 1.1 us whenever a
- * device is divided. */
+/* Declares a global function. The verifier verifies it once, for all arguments, and not once
+ * for each path that leads to it. It also forgets the values behind the function's pointer
+ * arguments, so that paths merge that differ in those values only. A call costs about 10 ns per
+ * packet. An instruction that the verifier processes costs 1.1 us whenever a program is loaded. */
 #define GLOBAL __attribute__((noinline))
 
-/* Enough for Ethernet, two tags, IPv6 with some options, and TCP with options. */
+/* The number of bytes that are pulled: enough for Ethernet, two tags, IPv6 with some extension
+ * headers, and TCP with options. */
 #define HEADROOM 160
 
-/* No header that is read begins beyond this, which the verifier wants to hear:
- * HEADROOM and one more of IPv6's options is the farthest. */
-#define FARTHEST 4095
+/* The maximum offset of a header, which the verifier needs as a bound. The largest possible
+ * offset is HEADROOM and one more IPv6 extension header. */
+#define MAX_OFFSET 4095
 
 struct packet {
 	struct flow_key key;
-	__u64 smac;    /* the source MAC address in its first six bytes, if a rule asks for any */
+	__u64 smac;    /* the source MAC address in the first six bytes if use_smac is set; else 0 */
 	__u32 frag_id;
-	__u32 headers; /* bytes before the transport payload; 0 if unknown */
-	__u32 body;    /* where the transport's header begins; of what is not IP, what follows the link's */
-	__u32 end;     /* of the packet, by its IP header */
-	__u32 payload; /* bytes after the last header that is known; a super-packet's whole, once */
-	__u8 fragment; /* part of a datagram that was cut up */
-	__u8 part_of;  /* its protocol by each of its parts; a first part with options shows another */
-	__u8 later;    /* and not its first part, so without ports */
-	__u8 control;  /* enum control_kind: may go before others, within its budget */
-	__u8 claim;    /* enum claim: what it says that it is */
+	__u32 headers; /* bytes before the transport payload; 0: unknown */
+	__u32 body;    /* offset of the transport header, or of the frame's payload without IP */
+	__u32 end;     /* end of the packet according to the IP header, as an offset */
+	__u32 payload; /* bytes after the last known header; of a super-packet, of all segments together */
+	__u8 fragment;       /* the packet is a fragment */
+	__u8 frag_proto;     /* protocol in the header of each fragment; IPv6 extension headers may follow in the first */
+	__u8 later_fragment; /* the packet is a fragment other than the first, and has no ports */
+	__u8 control;        /* enum control_kind: a valid control packet, which is sent first within its budget */
+	__u8 candidate;      /* enum candidate */
 	__u8 hop_limit;
-	__u8 options;  /* bytes between the IP header and the transport's */
-	__u8 ecn;      /* the two ECN bits */
-	__u8 answers;  /* TCP's CWR: the sender has slowed down for a mark */
-	__u8 cut;      /* a header goes on beyond the linear data, */
-	__u8 pulled;   /* into which there was pulled what was asked for */
-	__u32 group_minor; /* the group's class, if each client has one of its own (client.h); else 0, */
-	__u32 above;       /* and what is above that client's class */
+	__u8 options;        /* bytes between the fixed IP header and the transport header */
+	__u8 ecn;            /* the two ECN bits */
+	__u8 cwr;            /* TCP's CWR flag: the sender has responded to a mark */
+	__u8 truncated;      /* a header extends beyond the linear part */
+	__u8 pulled;         /* HEADROOM bytes were pulled into the linear part */
+	__u32 group_minor;   /* class minor of the group if each client has a class of its own (client.h); else 0 */
+	__u32 above;         /* ancestor classes of the client's class, encoded as STAMP_LEVELS */
 };
 
-/* Bytes from off to end, 0 if there are none; without a branch, which would double the
- * ways through all that follows. */
-static __always_inline __u32 from(__u32 off, __u32 end)
+/* Returns the number of bytes from off to end; 0 if end is before off. It has no branch, which
+ * would double the number of paths that the verifier explores. */
+static __always_inline __u32 bytes_between(__u32 off, __u32 end)
 {
 	__s32 n = end - off;
 
 	return n & ~(n >> 31);
 }
 
-/* A number that the verifier knows nothing of but that it is below FARTHEST. */
-static __always_inline __u32 unknown(const __u32 *in_packet)
+/* Returns an offset of which the verifier knows only that it is at most MAX_OFFSET. */
+static __always_inline __u32 opaque_offset(const __u32 *in_packet)
 {
 	__u32 n = *(const volatile __u32 *)in_packet;
 
-	return n > FARTHEST ? FARTHEST : n;
+	return n > MAX_OFFSET ? MAX_OFFSET : n;
 }
 
-/* Ports, and what the packet claims to be. */
+/* Parses the transport header: ports, payload and the candidate for control traffic. */
 static __always_inline void parse_transport(struct __sk_buff *skb, struct packet *p)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
-	__u32 off = unknown(&p->body), end = p->end;
+	__u32 off = opaque_offset(&p->body), end = p->end;
 
 	if (p->key.proto == IPPROTO_TCP) {
 		struct tcphdr *tcp = data + off;
 
 		if ((void *)(tcp + 1) > data_end) {
-			p->cut = 1;
+			p->truncated = 1;
 			return;
 		}
 		p->key.sport = tcp->source;
 		p->key.dport = tcp->dest;
 		p->key.dscp |= HAS_PORTS;
 		p->headers = off + tcp->doff * 4;
-		p->answers = tcp->cwr && !tcp->ece && !tcp->syn;
-		p->payload = from(p->headers, end);
+		p->cwr = tcp->cwr && !tcp->ece && !tcp->syn;
+		p->payload = bytes_between(p->headers, end);
 		if (end == p->headers && tcp->ack && !tcp->syn && !tcp->fin && !tcp->rst && !tcp->psh && !tcp->urg)
-			p->claim = CLAIM_ACK;
+			p->candidate = CANDIDATE_ACK;
 	} else if (p->key.proto == IPPROTO_UDP || p->key.proto == IPPROTO_SCTP) {
-		struct udphdr *udp = data + off; /* SCTP's ports are at the same place */
+		struct udphdr *udp = data + off; /* the ports of SCTP are at the same offset */
 
 		if ((void *)(udp + 1) > data_end) {
-			p->cut = 1;
+			p->truncated = 1;
 			return;
 		}
 		p->key.sport = udp->source;
 		p->key.dport = udp->dest;
 		p->key.dscp |= HAS_PORTS;
 		p->headers = off + sizeof(*udp);
-		p->payload = from(p->headers, end);
+		p->payload = bytes_between(p->headers, end);
 		if (p->key.proto == IPPROTO_UDP && dhcp_ports(udp->source, udp->dest, 68, 67))
-			p->claim = CLAIM_DHCP;
+			p->candidate = CANDIDATE_DHCP;
 		else if (p->key.proto == IPPROTO_UDP && dhcp_ports(udp->source, udp->dest, 546, 547))
-			p->claim = CLAIM_DHCP6;
+			p->candidate = CANDIDATE_DHCP6;
 	} else if (p->key.proto == IPPROTO_ICMPV6 && p->key.family == FAMILY_IPV6) {
 		struct icmp6hdr *icmp = data + off;
 
 		if ((void *)(icmp + 1) > data_end) {
-			p->cut = 1;
+			p->truncated = 1;
 			return;
 		}
-		if (icmp->icmp6_type >= 133 && icmp->icmp6_type <= ND_LAST)
-			p->claim = CLAIM_ND;
+		if (icmp->icmp6_type >= 133 && icmp->icmp6_type <= ND_LAST_TYPE)
+			p->candidate = CANDIDATE_ND;
 		else if ((icmp->icmp6_type >= 130 && icmp->icmp6_type <= 132) || icmp->icmp6_type == 143)
-			p->claim = CLAIM_MLD;
+			p->candidate = CANDIDATE_MLD;
 	} else if (p->key.proto == IPPROTO_IGMP && p->key.family == FAMILY_IPV4) {
-		p->claim = CLAIM_IGMP;
+		p->candidate = CANDIDATE_IGMP;
 	}
 }
 
-/* What a frame without IP claims to be. */
-static __always_inline __u8 link_claim(__u16 proto, void *data, void *data_end)
+/* Returns the candidate of a frame without IP, by its EtherType and destination. */
+static __always_inline __u8 link_candidate(__u16 proto, void *data, void *data_end)
 {
 	struct ethhdr *eth = data;
 
 	switch (bpf_ntohs(proto)) {
 	case ETH_P_ARP:
-		return CLAIM_ARP;
+		return CANDIDATE_ARP;
 	case ETH_P_LLDP:
-		return CLAIM_LLDP;
+		return CANDIDATE_LLDP;
 	case ETH_P_PAE:
-		return CLAIM_EAPOL;
+		return CANDIDATE_EAPOL;
 	case ETH_P_SLOW:
-		return CLAIM_SLOW;
+		return CANDIDATE_SLOW;
 	}
 	if ((void *)(eth + 1) > data_end || bridge_group(eth->h_dest) < 0)
-		return CLAIM_NONE;
-	return bpf_ntohs(proto) < ETH_P_802_3_MIN ? CLAIM_STP : CLAIM_GROUP;
+		return CANDIDATE_NONE;
+	return bpf_ntohs(proto) < ETH_P_802_3_MIN ? CANDIDATE_STP : CANDIDATE_GROUP;
 }
 
-/* The datagram is as long as its packet says. */
-static __always_inline int udp_fills(struct __sk_buff *skb, __u32 off, __u32 bytes)
+/* Reports whether the length in the UDP header at off equals the length of the IP payload. */
+static __always_inline int udp_length_matches(struct __sk_buff *skb, __u32 off, __u32 bytes)
 {
 	__be16 length;
 
@@ -169,12 +171,12 @@ static __always_inline int is_icmp6_control(struct __sk_buff *skb, const struct 
 
 	if (bpf_skb_load_bytes(skb, off, &icmp, sizeof(icmp)))
 		return 0;
-	if (p->claim == CLAIM_ND)
-		return is_nd(icmp.type, icmp.code, p->hop_limit, bytes);
+	if (p->candidate == CANDIDATE_ND)
+		return is_neighbour_discovery(icmp.type, icmp.code, p->hop_limit, bytes);
 	return is_mld(&p->key, icmp.type, p->hop_limit, bytes);
 }
 
-/* Whether there is an IPv4 header: then p->body is what follows it. */
+/* Parses an IPv4 header. Returns 0 if there is none. */
 static __always_inline int parse_ipv4(struct __sk_buff *skb, struct packet *p, __u32 off)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
@@ -183,7 +185,7 @@ static __always_inline int parse_ipv4(struct __sk_buff *skb, struct packet *p, _
 	__u16 frag;
 
 	if ((void *)(ip + 1) > data_end) {
-		p->cut = 1;
+		p->truncated = 1;
 		return 0;
 	}
 	if (ip->version != 4 || ip->ihl < 5)
@@ -195,40 +197,41 @@ static __always_inline int parse_ipv4(struct __sk_buff *skb, struct packet *p, _
 	p->key.dscp = ip->tos >> 2;
 	p->ecn = ip->tos & 3;
 	frag = bpf_ntohs(ip->frag_off);
-	p->later = (frag & IP_FRAGMENT_OFFSET) != 0;
-	p->fragment = p->later || (frag & IP_MORE_FRAGMENTS);
+	p->later_fragment = (frag & IP_FRAGMENT_OFFSET) != 0;
+	p->fragment = p->later_fragment || (frag & IP_MORE_FRAGMENTS);
 	p->frag_id = ip->id;
-	p->part_of = ip->protocol;
-	/* A super-packet above 64 KB has no length. */
+	p->frag_proto = ip->protocol;
+	/* The length of a super-packet above 64 KB is 0 in its header. */
 	end = ip->tot_len ? off + bpf_ntohs(ip->tot_len) : skb->len;
 	off += ip->ihl * 4;
 	p->hop_limit = ip->ttl;
 	p->options = (ip->ihl - 5) * 4;
 	p->body = off;
 	p->end = end;
-	p->payload = from(off, end);
+	p->payload = bytes_between(off, end);
 	return 1;
 }
 
-static __always_inline int is_option(__u8 proto)
+/* Reports whether a protocol number is that of an IPv6 extension header that is skipped. */
+static __always_inline int is_extension_header(__u8 proto)
 {
 	return proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING || proto == IPPROTO_DSTOPTS ||
 	       proto == IPPROTO_FRAGMENT || proto == PROTO_AUTH;
 }
 
-/* One header between IPv6's and the transport's: gives its length, 0 if it is cut,
- * and leaves in the key what follows it. A function of its own because the verifier
- * looked at a loop over all of it some thousand times. */
-GLOBAL int ipv6_option(struct __sk_buff *skb, struct packet *p, __u32 off, __u32 proto)
+/* Parses one IPv6 extension header. Returns its length in bytes, or 0 if it is truncated, and
+ * sets key.proto to the type of the next header. This is a global function because the verifier
+ * otherwise verified it about a thousand times in the loop. */
+GLOBAL int parse_extension_header(struct __sk_buff *skb, struct packet *p, __u32 off, __u32 proto)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct { __u8 next, len; __u16 frag; __u32 id; } *ext;
 
-	if (!p || off > FARTHEST)
+	if (!p || off > MAX_OFFSET)
 		return 0;
 	ext = data + off;
 	if ((void *)(ext + 1) > data_end) {
-		p->cut = 1;
+		p->truncated = 1;
 		return 0;
 	}
 	p->key.proto = ext->next;
@@ -236,14 +239,15 @@ GLOBAL int ipv6_option(struct __sk_buff *skb, struct packet *p, __u32 off, __u32
 		return (ext->len + 2) * 4;
 	if (proto != IPPROTO_FRAGMENT)
 		return (ext->len + 1) * 8;
-	p->later = (bpf_ntohs(ext->frag) & 0xfff8) != 0;
-	p->fragment = p->later || (bpf_ntohs(ext->frag) & 1);
+	p->later_fragment = (bpf_ntohs(ext->frag) & 0xfff8) != 0;
+	p->fragment = p->later_fragment || (bpf_ntohs(ext->frag) & 1);
 	p->frag_id = ext->id;
-	p->part_of = ext->next;
+	p->frag_proto = ext->next;
 	return 8;
 }
 
-/* The same of IPv6's header and its options. */
+/* Parses an IPv6 header and its extension headers. Returns 0 if there is no IPv6 header or a
+ * header is truncated. */
 static __always_inline int parse_ipv6(struct __sk_buff *skb, struct packet *p, __u32 off)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
@@ -252,7 +256,7 @@ static __always_inline int parse_ipv6(struct __sk_buff *skb, struct packet *p, _
 	__u8 next;
 
 	if ((void *)(ip + 1) > data_end) {
-		p->cut = 1;
+		p->truncated = 1;
 		return 0;
 	}
 	if (ip->version != 6)
@@ -267,27 +271,27 @@ static __always_inline int parse_ipv6(struct __sk_buff *skb, struct packet *p, _
 	end = ip->payload_len ? off + sizeof(*ip) + bpf_ntohs(ip->payload_len) : skb->len;
 	off += sizeof(*ip);
 	p->body = off;
-	for (int i = 0; i < 6 && is_option(next); i++) {
-		__u32 length = ipv6_option(skb, p, off, next);
+	for (int i = 0; i < 6 && is_extension_header(next); i++) {
+		__u32 length = parse_extension_header(skb, p, off, next);
 
 		off += length;
 		next = p->key.proto;
 		p->key.proto = 0;
 		if (!length || off > HEADROOM)
 			return 0;
-		if (p->later)
+		if (p->later_fragment)
 			break;
 	}
 	p->key.proto = next;
 	p->options = off - p->body;
 	p->body = off;
 	p->end = end;
-	p->payload = from(off, end);
+	p->payload = bytes_between(off, end);
 	return 1;
 }
 
-/* Takes in a tag from outside inwards: the id of the first that has one, and all else
- * of the outermost. */
+/* Adds a VLAN tag to the key. Tags are added from the outermost inwards. The VLAN ID is that of
+ * the first tag whose ID is not 0; the rest is of the outermost tag. */
 static __always_inline void parse_tag(struct packet *p, __u16 tci_host)
 {
 	if (!(p->key.vlan_host & VLAN_TAGGED))
@@ -296,6 +300,7 @@ static __always_inline void parse_tag(struct packet *p, __u16 tci_host)
 		p->key.vlan_host |= tci_host & VLAN_ID;
 }
 
+/* Parses the link header, the VLAN tags and all headers that follow. */
 static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
@@ -307,7 +312,7 @@ static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 		struct ethhdr *eth = data;
 
 		if ((void *)(eth + 1) > data_end) {
-			p->cut = 1;
+			p->truncated = 1;
 			return;
 		}
 		proto = eth->h_proto;
@@ -321,7 +326,7 @@ static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 			if (proto != bpf_htons(ETH_P_8021Q) && proto != bpf_htons(ETH_P_8021AD))
 				break;
 			if ((void *)(tag + 1) > data_end) {
-				p->cut = 1;
+				p->truncated = 1;
 				return;
 			}
 			parse_tag(p, bpf_ntohs(tag->tci));
@@ -329,20 +334,20 @@ static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 			off += 4;
 		}
 	}
-	p->payload = from(off, skb->len);
+	p->payload = bytes_between(off, skb->len);
 	p->body = off;
-	off = unknown(&p->body);
+	off = opaque_offset(&p->body);
 	if (proto == bpf_htons(ETH_P_IP))
 		ip = parse_ipv4(skb, p, off);
 	else if (proto == bpf_htons(ETH_P_IPV6))
 		ip = parse_ipv6(skb, p, off);
 	else if (link_header)
-		p->claim = link_claim(proto, data, data_end);
-	if (ip && !p->later)
+		p->candidate = link_candidate(proto, data, data_end);
+	if (ip && !p->later_fragment)
 		parse_transport(skb, p);
 }
 
-/* Whether a packet is what it claims to be. */
+/* Reports whether a candidate is a valid control packet. */
 GLOBAL int is_control(struct __sk_buff *skb, const struct packet *p)
 {
 	__u32 off, bytes;
@@ -350,39 +355,39 @@ GLOBAL int is_control(struct __sk_buff *skb, const struct packet *p)
 	if (!p)
 		return 0;
 	off = p->body;
-	if (p->claim >= CLAIM_ARP)
-		return is_link_control(skb, p->claim, off);
-	/* In one part, alone in its frame, and without options, which are room: but MLD
-	 * always has one of eight bytes, and IGMP mostly one of four. */
-	if (p->fragment || p->end < off || skb->len > (p->end > LEAST_FRAME ? p->end : LEAST_FRAME))
+	if (p->candidate >= CANDIDATE_ARP)
+		return is_link_control(skb, p->candidate, off);
+	/* A control packet is not a fragment, its frame has only padding after it, and it has no
+	 * IP options, because those could carry data. The exceptions are the router alert options
+	 * of MLD (always eight bytes) and IGMP (usually four bytes). */
+	if (p->fragment || p->end < off || skb->len > (p->end > MIN_FRAME ? p->end : MIN_FRAME))
 		return 0;
-	if (p->options != (p->claim == CLAIM_MLD ? 8 : 0) && !(p->claim == CLAIM_IGMP && p->options == 4))
+	if (p->options != (p->candidate == CANDIDATE_MLD ? 8 : 0) && !(p->candidate == CANDIDATE_IGMP && p->options == 4))
 		return 0;
 	bytes = p->end - off;
-	switch (p->claim) {
-	case CLAIM_ACK:
-		return 1; /* and nothing else: parse_transport has seen it */
-	case CLAIM_DHCP:
-		return p->key.family == FAMILY_IPV4 && udp_fills(skb, off, bytes) && is_dhcp(skb, &p->key, off + 8, bytes - 8);
-	case CLAIM_DHCP6:
-		return p->key.family == FAMILY_IPV6 && udp_fills(skb, off, bytes) && is_dhcp6(skb, &p->key, off + 8, bytes - 8);
-	case CLAIM_IGMP:
+	switch (p->candidate) {
+	case CANDIDATE_ACK:
+		return 1; /* parse_transport has checked flags and payload */
+	case CANDIDATE_DHCP:
+		return p->key.family == FAMILY_IPV4 && udp_length_matches(skb, off, bytes) && is_dhcp(skb, &p->key, off + 8, bytes - 8);
+	case CANDIDATE_DHCP6:
+		return p->key.family == FAMILY_IPV6 && udp_length_matches(skb, off, bytes) && is_dhcp6(skb, &p->key, off + 8, bytes - 8);
+	case CANDIDATE_IGMP:
 		return is_igmp(skb, &p->key, p->hop_limit, off, bytes, p->options);
 	}
 	return is_icmp6_control(skb, p, off, bytes);
 }
 
-/* Fills in a packet that is all zero, as far as it lies in the linear part. */
+/* Sets the members of p, which must be all zero, from the headers in the linear part. */
 static __always_inline void parse(struct __sk_buff *skb, struct packet *p)
 {
 	parse_link(skb, p);
-	if (p->claim && is_control(skb, p))
-		p->control = p->claim == CLAIM_ACK ? CONTROL_ACK : CONTROL_LINK;
+	if (p->candidate && is_control(skb, p))
+		p->control = p->candidate == CANDIDATE_ACK ? CONTROL_ACK : CONTROL_LINK;
 }
 
-/* Layer-2 bytes of a packet and all the segments that it stands for, as HTB
- * counts them (net/core/dev.c, qdisc_pkt_len_init). At ingress the kernel has
- * not done that sum yet, so it is done here. */
+/* Returns the layer-2 bytes of all segments of a packet, as HTB counts them
+ * (net/core/dev.c, qdisc_pkt_len_init). At ingress the kernel has not computed that sum yet. */
 static __always_inline __u32 wire_bytes(struct __sk_buff *skb, const struct packet *p)
 {
 	__u32 segs = skb->gso_segs;

@@ -1,81 +1,83 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The marker: sets CE on ECN-capable packets whose class has a queue, by a virtual
- * queue and by the waiting time that the departure hook (shaper/htb/departures.c)
- * measures. It never drops. The rules are in mark.h.
+/* The marker: sets CE on ECN-capable packets of a class that has a queue, by a virtual queue
+ * and by the sojourn time that the departure hook (shaper/htb/departures.c) measures. Packets
+ * that cannot be marked are dropped by the rules of bound.h. The rules of marking are in mark.h.
  *
- * The stamp goes into the upper three words of cb, which survive from the filter
- * hook through the qdiscs to the device (HTB does not use them, TBF's segments
- * copy them, fq_codel uses the lower two). The classes are in the two words below, which
- * the filters of HTB (shaper/htb/class.c) read before fq_codel writes there. */
+ * The stamp is in the upper three words of cb, which are preserved from the filter hook through
+ * the qdiscs to the device: HTB does not use them, TBF copies them to the segments, and fq_codel
+ * uses the lower two. The classes are in the two words below, which the filters of HTB
+ * (shaper/htb/class.c) read before fq_codel writes there. */
 #ifndef HEADGATE_QUEUE_H
 #define HEADGATE_QUEUE_H
 
 #include "headgate.h"
 
-#define STAMP_LEVELS 0 /* class minors of the first level of groups, and of the second in the upper half */
-#define STAMP_CLASS 1 /* qdisc handle and the leaf's class minor */
-#define STAMP_TOKEN 2 /* the token, and the class minor in the lower half; 0: no stamp */
-#define STAMP_TIME 3
-#define STAMP_BYTES 4 /* what had come for the class before */
-#define STAMP_SHIFT 8 /* 256 ns units: wraps after 18 minutes */
+#define STAMP_LEVELS 0 /* class minors: of the first level of groups in the lower half, of the second in the upper */
+#define STAMP_CLASS 1 /* class ID of the leaf: major number in the upper half, minor number in the lower */
+#define STAMP_TOKEN 2 /* the token in the upper half, the class minor in the lower; 0: no stamp */
+#define STAMP_TIME 3 /* arrival time in units of 256 ns (STAMP_SHIFT); wraps after 18 minutes */
+#define STAMP_BYTES 4 /* arrived_bytes of the class before the packet */
+#define STAMP_SHIFT 8
 
 /* The major number of our qdiscs: "HG" (shaper/htb/tree.go). */
 #define QDISC_MAJOR 0x4847
 
-/* With the minor of a group that has groups, the major number of its own HTB (shaper/htb/tree.go). */
+/* A flag: with the minor number of a parent group it is the major number of the group's own HTB
+ * (shaper/htb/tree.go). */
 #define INNER_MAJOR 0x8000
 
-/* Waits below this are those of an empty queue: the way from the filter hook to
- * the device takes a few microseconds, and a timer some more. */
+/* A sojourn time below this is that of an empty queue: the path from the filter hook to the
+ * device takes a few microseconds, and a timer somewhat more. */
 #define NO_WAIT_NS (20 * 1000ULL)
 
 #if !defined(DEPARTURES) && !defined(CLASS_FILTER)
 
-/* How often a class's packets are looked at, in bytes: those that can be marked, and
- * the others. Of those that can be, as many as take LOOK_NS cost no more than one: up to
- * 400 Mbit/s that is a full frame, and beyond a part of what a queue may be (mark.h). */
+/* The sampling interval of a class's packets in bytes: LOOK_EVERY for packets that can be
+ * marked, STAMP_EVERY for the others. At high rates the interval of packets that can be marked
+ * grows up to LOOK_NS of service time: up to 400 Mbit/s each full frame is sampled, and above
+ * that the interval is a fraction of the thresholds (mark.h). */
 #define LOOK_EVERY 1024
 #define LOOK_NS (20 * 1000ULL)
 #define STAMP_EVERY 8192
-#define STAMP_LEAST 128
-#define STAMP_WITHIN ((1000 * 1000 * 1000ULL << TIME_SHIFT) / 32)
-#define NO_GUARANTEE (1000 * 1000 * 1000ULL << TIME_SHIFT) /* a byte a second */
+#define MIN_STAMP 128
+#define STAMP_INTERVAL ((1000 * 1000 * 1000ULL << TIME_SHIFT) / 32)
+#define NO_GUARANTEE (1000 * 1000 * 1000ULL << TIME_SHIFT) /* the byte time of one byte per second */
 
 #include "mark.h"
 #include "bound.h"
 
-const volatile __u32 token; /* this device and direction, to the departure hook, in the upper half; 0: no hook */
+const volatile __u32 token; /* identifies device and direction to the departure hook, in the upper half; 0: no hook */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 64); /* by class minor; the loader sets it by the groups */
-	__uint(map_flags, BPF_F_INNER_MAP | ALIGNED); /* the departure hook holds it in a map of maps */
+	__uint(map_flags, BPF_F_INNER_MAP | ALIGNED); /* the departure hook has it in a map of maps */
 	__type(key, __u32);
 	__type(value, struct queue);
 } queues SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 64); /* as queues */
+	__uint(max_entries, 64); /* the same as for queues */
 	__type(key, __u32);
 	__type(value, struct pace);
 } paces SEC(".maps");
 
-/* The virtual queue is served at 127/128 of the rate at which the real one is, so
- * that senders settle just below it and the real one stays empty. */
+/* The virtual queue is served at 127/128 of the service rate of the real queue, so that senders
+ * converge to a rate just below that, and the real queue stays empty. */
 #define SPARE_SHIFT 7
 
-/* A longer pause is the application's, and says nothing of the path. */
-#define GAP_MOST_NS (100 * 1000 * 1000ULL)
+/* The maximum recorded pause: a longer one is due to the application and not to the path. */
+#define MAX_GAP_NS (100 * 1000 * 1000ULL)
 #define GAP_MEMORY 16
 
-/* The virtual queue had nothing to send. The longest pause is remembered for
- * GAP_MEMORY times its length: with a window below the path's capacity there is
- * one a round trip. */
-static __always_inline void pause(struct queue *q, __u64 idle, __u64 now)
+/* Records a pause in which the virtual queue was empty. The longest pause is stored for
+ * GAP_MEMORY times its length. A sender whose window is below the bandwidth-delay product of
+ * the path makes one pause per round-trip time. */
+static __always_inline void record_gap(struct queue *q, __u64 idle, __u64 now)
 {
-	if (idle > GAP_MOST_NS)
-		idle = GAP_MOST_NS;
+	if (idle > MAX_GAP_NS)
+		idle = MAX_GAP_NS;
 	q->idle_ns += idle;
 	if (idle > q->gap_ns / 8)
 		q->busy_since_ns = now;
@@ -91,40 +93,42 @@ static __always_inline void pause(struct queue *q, __u64 idle, __u64 now)
 	}
 }
 
-/* Whether the queue is a burst in a window that does not fill the path: then no
- * queue would be there if the sender spread it over the round trip. */
+/* Reports whether the queue is a burst of a sender whose window does not fill the path. Such a
+ * sender would cause no queue if it paced the window over the round-trip time. */
 static __always_inline int is_burst(const struct queue *q, __u64 now)
 {
 	return now - q->gap_at_ns < GAP_MEMORY * q->gap_ns && now - q->busy_since_ns < 2 * q->gap_ns;
 }
 
-/* How fast a class is served: as measured, but no faster than its ceiling allows. */
-static __always_inline void serve(struct service *s, const struct queue *q, const struct pace *p)
+/* Sets the service of a class: the measured service rate, bounded by the ceiling. */
+static __always_inline void service_of(struct service *s, const struct queue *q, const struct pace *p)
 {
 	s->real_byte_time = (q->service_byte_time > p->ceiling_byte_time ? q->service_byte_time : p->ceiling_byte_time) ?: 1;
 	s->virtual_byte_time = s->real_byte_time + (s->real_byte_time >> SPARE_SHIFT);
 	s->borrows = s->real_byte_time < p->guarantee_byte_time - p->guarantee_byte_time / 8;
 }
 
-/* How many bytes there are from one stamp to the next. By stamps it is known how long a
- * queue stands and how fast it is served, of a class that may have less than its
- * guarantee. A slow one has a stamp in about 1/32 s; and a short queue, in which one
- * packet must come before the other has left, has more: TCP of this host keeps two
- * packets in a queue. A class that borrows is served fast enough. */
+/* Returns the number of bytes between two stamps. The stamps measure the sojourn time and the
+ * service rate, which matter for a class that may get less than its guarantee. A class with a
+ * low guarantee has a stamp about every 1/32 s. A short queue has more stamps, because the
+ * service rate is measured only if a stamped packet arrives before the one before it has left:
+ * TCP of the same host keeps only two packets in the queue. A class that borrows is served fast
+ * enough for STAMP_EVERY. */
 static __always_inline __u32 stamp_every(const struct queue *q, const struct service *s, const struct pace *p)
 {
 	__u64 byte_time = p->guarantee_byte_time;
 
 	if (s->borrows || byte_time >= NO_GUARANTEE)
 		return STAMP_EVERY;
-	if (byte_time * STAMP_EVERY <= STAMP_WITHIN)
+	if (byte_time * STAMP_EVERY <= STAMP_INTERVAL)
 		return q->sojourn_ns > NO_WAIT_NS && q->sojourn_ns << TIME_SHIFT < 2 * STAMP_EVERY * q->service_byte_time ?
 			LOOK_EVERY : STAMP_EVERY;
-	if (byte_time * LOOK_EVERY <= STAMP_WITHIN)
+	if (byte_time * LOOK_EVERY <= STAMP_INTERVAL)
 		return LOOK_EVERY;
-	return byte_time * STAMP_LEAST <= STAMP_WITHIN ? STAMP_LEAST : 1;
+	return byte_time * MIN_STAMP <= STAMP_INTERVAL ? MIN_STAMP : 1;
 }
 
+/* Returns the number of bytes between two samples of packets that can be marked. */
 static __always_inline __u32 look_every(const struct service *s)
 {
 	if (8 * LOOK_EVERY * s->real_byte_time <= LOOK_NS << TIME_SHIFT)
@@ -134,63 +138,62 @@ static __always_inline __u32 look_every(const struct service *s)
 	return 2 * LOOK_EVERY * s->real_byte_time <= LOOK_NS << TIME_SHIFT ? 2 * LOOK_EVERY : LOOK_EVERY;
 }
 
-/* Brings the virtual queue up to date: what came since the last time, before this
- * packet, what was served, and this packet. CPUs that send to one class come here
- * in another order than that of their bytes and times; what is late counts once. */
-static __always_inline void advance(struct queue *q, const struct service *s, __u32 before, __u32 bytes, __u64 now, __u64 most)
+/* Updates the virtual queue: adds the bytes that arrived since the last update, subtracts the
+ * time of service, and adds this packet. CPUs that send to one class may call this in a
+ * different order than that of their bytes and times; each byte counts once. */
+static __always_inline void advance(struct queue *q, const struct service *s, __u32 before, __u32 bytes, __u64 now, __u64 max_ns)
 {
 	__s64 served = now - q->arrived_at_ns;
-	__s32 came = before + bytes - q->counted_bytes;
+	__s32 arrived = before + bytes - q->counted_bytes;
 	__u64 earlier, queued;
 
-	if (came <= 0)
-		return; /* counted with a packet that was faster here */
-	if ((__u32)came < bytes)
-		bytes = came;
-	earlier = came - bytes;
+	if (arrived <= 0)
+		return; /* counted with a later packet of another CPU */
+	if ((__u32)arrived < bytes)
+		bytes = arrived;
+	earlier = arrived - bytes;
 	queued = q->virtual_ns + (earlier * s->virtual_byte_time >> TIME_SHIFT);
-	q->counted_bytes += came;
+	q->counted_bytes += arrived;
 	if (served > 0) {
 		q->arrived_at_ns = now;
 		if ((__u64)served >= queued) {
-			pause(q, served - queued, now);
+			record_gap(q, served - queued, now);
 			queued = 0;
 		} else {
 			queued -= served;
 		}
 	}
 	queued += ((__u64)bytes * s->virtual_byte_time >> TIME_SHIFT);
-	q->virtual_ns = queued < 2 * most ? queued : 2 * most;
+	q->virtual_ns = queued < 2 * max_ns ? queued : 2 * max_ns;
 }
 
-/* What is rarely called, or has many ways through it, is a function of its own to the
- * verifier (GLOBAL in parse.h). */
-GLOBAL int stands_now(const struct queue *q, const struct service *s, __u64 now)
+/* Functions that are called rarely or have many paths are global functions (GLOBAL in
+ * parse.h). */
+GLOBAL int has_standing_queue_noinline(const struct queue *q, const struct service *s, __u64 now)
 {
-	return q && s && stands(q, s, now);
+	return q && s && has_standing_queue(q, s, now);
 }
 
-GLOBAL int due_now(struct queue *q, const struct service *s, __u32 bytes, __u32 arrived)
+GLOBAL int is_mark_due_noinline(struct queue *q, const struct service *s, __u32 bytes, __u32 arrived)
 {
-	return q && s && due(q, s, bytes, arrived);
+	return q && s && is_mark_due(q, s, bytes, arrived);
 }
 
 enum verdict { SEND, SEND_MARKED, DROP };
 
-/* What look needs to know of a packet, besides its headers. */
+/* Arguments of sample. */
 struct arrival {
 	__u32 class_minor;
 	__u32 bytes;
-	__u32 before; /* bytes that came for the class before it and were not dropped */
+	__u32 before; /* bytes that arrived for the class before the packet and were not dropped */
 };
 
-/* Looks at one packet in LOOK_EVERY or STAMP_EVERY bytes: asks for the time, leaves a
- * stamp, and brings the virtual queue up to date. A function of its own to the verifier,
- * too. */
-GLOBAL int look(struct __sk_buff *skb, const struct packet *p, struct queue *q, const struct pace *pace, const struct arrival *at)
+/* Samples one packet in LOOK_EVERY or STAMP_EVERY bytes: reads the clock, sets a stamp, updates
+ * the virtual queue, and decides whether the packet is marked or dropped. */
+GLOBAL int sample(struct __sk_buff *skb, const struct packet *p, struct queue *q, const struct pace *pace, const struct arrival *at)
 {
 	__u32 before, bytes, every;
-	__u64 now, most;
+	__u64 now, max_ns;
 	struct service s;
 
 	if (!p || !q || !pace || !at)
@@ -201,7 +204,7 @@ GLOBAL int look(struct __sk_buff *skb, const struct packet *p, struct queue *q, 
 	skb->cb[STAMP_TOKEN] = token | at->class_minor;
 	skb->cb[STAMP_TIME] = (__u32)(now >> STAMP_SHIFT);
 	skb->cb[STAMP_BYTES] = before;
-	serve(&s, q, pace);
+	service_of(&s, q, pace);
 	every = stamp_every(q, &s, pace);
 	if (q->stamp_every != every)
 		q->stamp_every = every;
@@ -209,32 +212,33 @@ GLOBAL int look(struct __sk_buff *skb, const struct packet *p, struct queue *q, 
 		q->look_every = look_every(&s);
 	if (every > q->look_every)
 		every = q->look_every;
-	most = threshold(q, &s);
-	advance(q, &s, before, bytes, now, most);
+	max_ns = threshold(q, &s);
+	advance(q, &s, before, bytes, now, max_ns);
 	if (!p->ecn) {
-		if (!is_bounded(at->class_minor) || !overdue(q, &s, pace, before, bytes) || p->control == CONTROL_ACK)
+		if (!is_bounded(at->class_minor) || !exceeds_wait(q, &s, pace, before, bytes) || p->control == CONTROL_ACK)
 			return SEND;
 		__sync_fetch_and_add(&q->arrived_bytes, -bytes);
 		return DROP;
 	}
-	q->short_at_bytes = before; /* what comes marked is no flood of what cannot be (bound.h) */
+	q->short_at_bytes = before; /* packets that can be marked are no flood (bound.h) */
 	adapt(q, &s, now);
-	if (p->answers)
-		learn_rtt(q, bpf_get_hash_recalc(skb), now);
-	/* A group that has no more than its guarantee is not held below it. */
-	if (!(s.borrows && q->virtual_ns > most && is_filled(q)) && !stands_now(q, &s, now))
+	if (p->cwr)
+		finish_rtt(q, bpf_get_hash_recalc(skb), now);
+	/* The virtual queue would hold a group that gets only its guarantee below the guarantee. */
+	if (!(s.borrows && q->virtual_ns > max_ns && is_filled(q)) && !has_standing_queue_noinline(q, &s, now))
 		return SEND;
-	if (is_burst(q, now) || !due_now(q, &s, bytes < every ? every : bytes, before + bytes) || !bpf_skb_ecn_set_ce(skb))
+	if (is_burst(q, now) || !is_mark_due_noinline(q, &s, bytes < every ? every : bytes, before + bytes) || !bpf_skb_ecn_set_ce(skb))
 		return SEND;
 	q->period_marks++;
-	ask_rtt(q, bpf_get_hash_recalc(skb), before, now);
+	start_rtt(q, bpf_get_hash_recalc(skb), before, now);
 	return SEND_MARKED;
 }
 
-/* Adds the packet to its class's virtual queue and marks it if that is too long; one
- * that cannot be marked is dropped if the real one is (bound.h). Only one packet in LOOK_EVERY or STAMP_EVERY
- * bytes asks for the time and gets a stamp: with a stamp on each, a flood of small
- * packets paid 140 ns in the departure hook and as much here. */
+/* Adds the packet to the queues of its class, and marks it if they are too long. A packet that
+ * cannot be marked is dropped if the sojourn time in the real queue is too long (bound.h). Only
+ * one packet in LOOK_EVERY or STAMP_EVERY bytes reads the clock and gets a stamp: with a stamp
+ * on each packet, a flood of small packets took 140 ns per packet in the departure hook and as
+ * much here. */
 static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct packet *p, struct queue *q, __u32 class_minor, __u32 bytes)
 {
 	struct arrival at = { class_minor, bytes };
@@ -250,10 +254,10 @@ static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct 
 	every = q->stamp_every;
 	if (p->ecn && q->look_every < every)
 		every = q->look_every;
-	if ((at.before ^ (at.before + bytes)) < every && !p->answers)
+	if ((at.before ^ (at.before + bytes)) < every && !p->cwr)
 		return SEND;
 	pace = bpf_map_lookup_elem(&paces, &class_minor);
-	return pace ? look(skb, p, q, pace, &at) : SEND;
+	return pace ? sample(skb, p, q, pace, &at) : SEND;
 }
 
 #endif

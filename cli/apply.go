@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/rollout"
 )
 
@@ -72,14 +73,14 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 		return err
 	}
 	// A table shows each device as soon as it is done, because there may be a thousand.
-	said, notes := []rollout.Step{}, a.err
-	say := func(s rollout.Step) { said = append(said, s) }
+	changes, notes := []diff.Entry{}, a.err
+	done := func(s rollout.Step) { changes = append(changes, s.Entry) }
 	if f == "table" {
-		say, notes = func(s rollout.Step) { rollout.Write(a.out, []rollout.Step{s}) }, a.out
+		done, notes = func(s rollout.Step) { diff.Write(a.out, []diff.Entry{s.Entry}) }, a.out
 	}
-	until, err := a.applyConfig(set, ignoreMissing, within, say)
+	until, err := a.applyConfig(set, ignoreMissing, within, done)
 	if err == nil && f != "table" {
-		err = a.print(f, said, nil)
+		err = a.print(f, changes, nil)
 	}
 	if err == nil && !until.IsZero() {
 		fmt.Fprintf(notes, "rolls back at %s: run \"headgate confirm\" before then to keep the change\n", until.Local().Format(time.TimeOnly))
@@ -88,8 +89,8 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 }
 
 // applyConfig applies a configuration; until is the time of its rollback, zero if there is none.
-func (a *app) applyConfig(set config.Set, ignoreMissing bool, within time.Duration, say func(rollout.Step)) (until time.Time, err error) {
-	until, err = a.local().Apply(func() ([]rollout.Step, error) { return a.steps(set, ignoreMissing) }, within, say)
+func (a *app) applyConfig(set config.Set, ignoreMissing bool, within time.Duration, done func(rollout.Step)) (until time.Time, err error) {
+	until, err = a.local().Apply(func() ([]rollout.Step, error) { return a.steps(set, ignoreMissing) }, within, done)
 	if errors.Is(err, rollout.ErrNoted) {
 		err = errReported
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/internal/golden"
-	"headgate.dev/headgate/rollout"
 )
 
 func TestApplyTwiceWritesOnce(t *testing.T) {
@@ -42,7 +42,7 @@ func TestApplyPrintsJSON(t *testing.T) {
 	f := w.config("eth0", "1Gbit")
 	for _, changes := range []int{1, 0} {
 		r := w.must("apply", "-f", f, "-o", "json", "--confirm-within", "1h")
-		var steps []rollout.Step
+		var steps []diff.Entry
 		if err := json.Unmarshal([]byte(r.out), &steps); err != nil || len(steps) != 1 || steps[0].Changes == nil || len(steps[0].Changes) != changes {
 			t.Errorf("want one device with %d changes (%v):\n%s", changes, err, r.out)
 		}

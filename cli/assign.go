@@ -126,7 +126,7 @@ func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
 // connsOn parses connections and reads the state of their device.
 func (a *app) connsOn(c *cobra.Command, dev string, texts []string) (list []shaper.Conn, state shaper.State, err error) {
 	if list, err = a.conns(c, texts); err == nil {
-		state, err = a.local().Observe(dev)
+		state, err = a.observer().Observe(dev)
 	}
 	return list, state, err
 }

@@ -19,7 +19,7 @@ func (a *app) showClients(states []shaper.State, over time.Duration, f format) e
 	}
 	look := func() (out [][]shaper.Client, err error) {
 		for _, s := range states {
-			list, err := a.local().Clients(s.Engine, s.Dev)
+			list, err := a.observer().Clients(s.Engine, s.Dev)
 			if err != nil {
 				return nil, err
 			}

@@ -77,7 +77,7 @@ caps. If it is killed, each cap ends within a second of the connection's next pa
 	files := fileFlag(c)
 	dry := c.Flags().Bool("dry-run", false, "cap nothing: print the caps that would be set")
 	interval := c.Flags().Duration("interval", time.Second, "time between two lines")
-	most := c.Flags().Int("connections", defaultMaxConnections, "the most connections to watch; further ones are only counted. A table left by a killed program keeps its size")
+	maxConnections := c.Flags().Int("connections", defaultMaxConnections, "the most connections to watch; further ones are only counted. A table left by a killed program keeps its size")
 	instance := instanceFlag(c)
 	listen := c.Flags().String("metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9420, under /metrics")
 	output := setsFlag(c)
@@ -90,8 +90,8 @@ caps. If it is killed, each cap ends within a second of the connection's next pa
 			return usageError{errors.New("configuration is missing: set -f to a file or directory"), c.CommandPath()}
 		case *interval < minInterval || *interval > maxInterval:
 			return usageError{fmt.Errorf("--interval %v is out of range: set %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
-		case *most < 1 || *most > 1<<20:
-			return usageError{fmt.Errorf("--connections %d is out of range: set 1 to %d", *most, 1<<20), c.CommandPath()}
+		case *maxConnections < 1 || *maxConnections > 1<<20:
+			return usageError{fmt.Errorf("--connections %d is out of range: set 1 to %d", *maxConnections, 1<<20), c.CommandPath()}
 		}
 		set, err := read(*files, a.in)
 		if err != nil {
@@ -105,7 +105,7 @@ caps. If it is killed, each cap ends within a second of the connection's next pa
 			policies = append(policies, c.Policy)
 		}
 		return a.collectiveRun(collectiveservice.Options{
-			Policies: policies, Instance: *instance, MaxConnections: *most, Interval: *interval, Metrics: *listen, DryRun: *dry, Note: a.note,
+			Policies: policies, Instance: *instance, MaxConnections: *maxConnections, Interval: *interval, Metrics: *listen, DryRun: *dry, Note: a.note,
 			Show: func(states []host.State) error {
 				if *output == "json" {
 					return json.NewEncoder(a.out).Encode(states)

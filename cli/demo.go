@@ -57,7 +57,7 @@ tenants cannot divide their guarantees.`,
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		name := group.Engine(*engine)
 		if _, ok := a.engines[name]; !ok {
-			return usageError{fmt.Errorf("--engine %s is unknown: set %s", *engine, joinEngines(a.local().EngineNames())), c.CommandPath()}
+			return usageError{fmt.Errorf("--engine %s is unknown: set %s", *engine, joinEngines(a.observer().EngineNames())), c.CommandPath()}
 		}
 		if os.Geteuid() != 0 {
 			return fmt.Errorf("cannot create network namespaces and load eBPF programs: %w: run demo as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
@@ -101,7 +101,7 @@ func joinEngines(names []group.Engine) (s string) {
 // the result, and the progress goes to standard error.
 func (a *app) demoOptions(f format) demo.Options {
 	o := demo.Options{
-		Out: a.out, In: a.in, Observe: a.local().Observe, Clear: a.local().Clear,
+		Out: a.out, In: a.in, Observe: a.observer().Observe, Clear: a.local().Clear,
 		Env: func(dir string) []string { return append([]string{stateDirEnv + "=" + dir}, a.env...) },
 		Log: func(w io.Writer) slog.Handler { return logtext.NewHandler(w) },
 	}

@@ -56,9 +56,9 @@ needed feature could not be checked without more privileges.`,
 
 // examine runs all checks with the default engine.
 func (a *app) examine(devices []string, measure bool) (doctor.Report, error) {
-	engine, err := a.local().Engine(group.HTB)
+	engine, err := a.observer().Engine(group.HTB)
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	return doctor.Run(doctor.Options{Engine: engine, Observe: a.local().Observe, Devices: devices, Measure: measure})
+	return doctor.Run(doctor.Options{Engine: engine, Observe: a.observer().Observe, Devices: devices, Measure: measure})
 }

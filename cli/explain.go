@@ -95,12 +95,12 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 	} else {
 		a.warnBypassed(dev)
 	}
-	state, err := a.local().Observe(dev)
+	state, err := a.observer().Observe(dev)
 	switch {
 	case err == nil:
 		e.State = &state
-		e.Assigned, _ = a.local().Assignments(state.Engine, dev) // if the engine cannot list assignments, the rules decide
-		e.Clients, _ = a.local().Clients(state.Engine, dev)      // if this fails, the client's class is left out
+		e.Assigned, _ = a.observer().Assignments(state.Engine, dev) // if the engine cannot list assignments, the rules decide
+		e.Clients, _ = a.observer().Clients(state.Engine, dev)      // if this fails, the client's class is left out
 	case e.File == nil:
 		return e, err
 	default:

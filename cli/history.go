@@ -58,17 +58,17 @@ func (a *app) resolveInterface(q request, host string, dev *string) (err error) 
 }
 
 func limitFlag(c *cobra.Command) *int {
-	return c.Flags().Int("limit", 50, fmt.Sprintf("print at most this many, up to %d", mostEntries))
+	return c.Flags().Int("limit", 50, fmt.Sprintf("print at most this many, up to %d", maxEntries))
 }
 
-const mostEntries = 1000
+const maxEntries = 1000
 
-// listUpTo reads up to most changes.
-func listUpTo(c *cobra.Command, most int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
-	if most < 1 || most > mostEntries {
-		return nil, usageError{fmt.Errorf("--limit %d is out of range: set 1 to %d", most, mostEntries), c.CommandPath()}
+// listUpTo reads up to maxChanges changes.
+func listUpTo(c *cobra.Command, maxChanges int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
+	if maxChanges < 1 || maxChanges > maxEntries {
+		return nil, usageError{fmt.Errorf("--limit %d is out of range: set 1 to %d", maxChanges, maxEntries), c.CommandPath()}
 	}
-	return api.ListUpTo(most, func(before *string, limit *int) ([]api.AuditEntry, *string, error) {
+	return api.ListUpTo(maxChanges, func(before *string, limit *int) ([]api.AuditEntry, *string, error) {
 		page, err := one(before, limit)
 		return page.Items, page.Next, err
 	})

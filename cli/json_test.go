@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate.dev/headgate/rollout"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -37,5 +37,5 @@ func TestJSONDocument(t *testing.T) {
 		}
 	}
 	look(reflect.TypeFor[shaper.State]())
-	look(reflect.TypeFor[rollout.Step]())
+	look(reflect.TypeFor[diff.Entry]())
 }

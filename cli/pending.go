@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate.dev/headgate/observe"
 	"headgate.dev/headgate/pending"
 	"headgate.dev/headgate/rollout"
 )
@@ -24,9 +25,14 @@ func stateDir() string {
 	return pending.DefaultDir
 }
 
-// local returns this machine, for commands that read or change its devices.
+// observer returns an observer of this machine, for commands that read the state of its devices.
+func (a *app) observer() *observe.Observer {
+	return &observe.Observer{Engines: a.engines, Devices: a.devices, Foreign: a.foreignPrograms, State: a.state}
+}
+
+// local returns this machine, for commands that change its devices.
 func (a *app) local() *rollout.Machine {
-	return &rollout.Machine{Engines: a.engines, Devices: a.devices, Foreign: a.foreignPrograms, State: a.state, Note: a.note, Wait: a.startRollback}
+	return &rollout.Machine{Observer: *a.observer(), Note: a.note, Wait: a.startRollback}
 }
 
 func (a *app) store() (*pending.Store, error) { return pending.Open(a.state) }

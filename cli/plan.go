@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/rollout"
 )
 
@@ -46,7 +47,8 @@ func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f forma
 	if err != nil {
 		return err
 	}
-	return a.print(f, steps, func(w io.Writer) error { return rollout.Write(w, steps) })
+	changes := rollout.Entries(steps)
+	return a.print(f, changes, func(w io.Writer) error { return diff.Write(w, changes) })
 }
 
 // steps compares the whole configuration with the kernel, and warns of what likely has no effect.

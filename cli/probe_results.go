@@ -47,8 +47,8 @@ most 90 days.`,
 	all := c.Flags().Bool("all", false, "also older results")
 	since := c.Flags().Duration("since", 0, "only results newer than this, such as 48h")
 	server := query(a, c, func(q request) ([]json.RawMessage, error) {
-		most, newest := maxPage, !*all
-		p := api.ListProbeResultsParams{From: optional(*from), To: optional(*to), Newest: &newest, Limit: &most}
+		limit, newest := maxPage, !*all
+		p := api.ListProbeResultsParams{From: optional(*from), To: optional(*to), Newest: &newest, Limit: &limit}
 		if *measure != "" {
 			m := api.ProbeMeasure(*measure)
 			p.Measure = &m

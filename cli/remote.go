@@ -12,6 +12,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	apihost "headgate.dev/headgate/api/host"
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/view"
 )
@@ -88,8 +89,8 @@ func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry b
 	if err := a.warnRemote(c.Context(), h, set); err != nil {
 		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", h.Name, err)
 	}
-	steps := rollout.Compare(before, after)
-	return a.print(f, steps, func(w io.Writer) error { return rollout.Write(w, steps) })
+	changes := diff.Compare(before, after)
+	return a.print(f, changes, func(w io.Writer) error { return diff.Write(w, changes) })
 }
 
 // showRemote prints the groups of a host with their counters, as its agent reports them: the same as "show"
@@ -184,11 +185,35 @@ func (a *app) assignRemote(c *cobra.Command, t *remoteHost, dev, path string, te
 
 // warnRemote warns of conflicts between a configuration and the devices that a host's agent reported.
 func (a *app) warnRemote(ctx context.Context, h apihost.Host, set config.Set) error {
-	warnings, err := h.Warnings(ctx, set)
-	for _, w := range warnings {
-		a.note("%s", w)
+	c, err := h.Conflicts(ctx, set)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, line := range conflictWarnings(h.Name, c) {
+		a.note("%s", line)
+	}
+	return nil
+}
+
+// conflictWarnings formats conflicts as one warning per line.
+func conflictWarnings(host string, c apihost.Conflicts) (lines []string) {
+	warn := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if c.Disconnected {
+		warn("headgate: warning: agent of %s is disconnected: cannot check the devices", host)
+	}
+	for _, m := range c.Duplicate {
+		warn("%s:%d: %s: warning: on %s %s", m.File, m.Line, m.Key, host, m.Message)
+	}
+	for _, dev := range c.Missing {
+		warn("headgate: warning: %s: no such device on host %s", dev, host)
+	}
+	for _, w := range c.Speeds {
+		warn("%v", w)
+	}
+	for _, dev := range c.Local {
+		warn("headgate: warning: %s: configured locally on host %s, by a file or by hand, which takes precedence", dev, host)
+	}
+	return lines
 }
 
 // checkRemote has the controller validate a configuration for a host, and warns of conflicts with the

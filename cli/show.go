@@ -73,9 +73,9 @@ since the client appeared. A client without traffic for 4 seconds is not shown.`
 // states observes one device, or for "all" each device that Headgate shapes.
 func (a *app) states(dev string) ([]shaper.State, error) {
 	if dev == "all" {
-		return a.local().ObserveAll()
+		return a.observer().ObserveAll()
 	}
-	s, err := a.local().ObserveWithOwner(a.dev(dev))
+	s, err := a.observer().ObserveWithOwner(a.dev(dev))
 	return []shaper.State{s}, err
 }
 
@@ -84,7 +84,7 @@ func (a *app) showGroups(states []shaper.State, over time.Duration, f format) er
 	if over > 0 {
 		time.Sleep(over)
 		for _, s := range states {
-			l, err := a.local().ObserveWithOwner(s.Dev)
+			l, err := a.observer().ObserveWithOwner(s.Dev)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (a *app) showGroups(states []shaper.State, over time.Duration, f format) er
 func (a *app) showAssignments(states []shaper.State, f format) error {
 	all := []view.DeviceAssignments{}
 	for _, s := range states {
-		list, err := a.local().Assignments(s.Engine, s.Dev)
+		list, err := a.observer().Assignments(s.Engine, s.Dev)
 		if err != nil {
 			return err
 		}

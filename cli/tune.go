@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
@@ -151,7 +152,7 @@ func (a *app) loadTuneTarget(c *cobra.Command, dev string, files []string) (*dev
 		t.Interface, t.Source = i.Resolved.Interface, i.File
 		t.Interface.Dev = dev // the file may have a pattern, but only this device is tuned
 	}
-	now, err := a.local().Observe(dev)
+	now, err := a.observer().Observe(dev)
 	switch {
 	case errors.Is(err, shaper.ErrNotShaped):
 		return t, nil
@@ -175,11 +176,12 @@ func (a *app) tune(t *device.Target, o device.Options, f tuneFlags) error {
 	progress := a.progress(*f.output)
 	defer progress.Clear()
 	o.OnProgress = progress.Show
-	o.Compare = func(set config.Set) ([]rollout.Step, error) {
+	o.Compare = func(set config.Set) ([]diff.Entry, error) {
 		progress.Clear() // warnings are not printed onto its line
-		return a.steps(set, false)
+		steps, err := a.steps(set, false)
+		return rollout.Entries(steps), err
 	}
-	o.Observe = func() (shaper.State, error) { return a.local().Observe(t.Dev) }
+	o.Observe = func() (shaper.State, error) { return a.observer().Observe(t.Dev) }
 	if f.apply {
 		o.Within = f.within
 		o.Apply = func(set config.Set) (time.Time, error) {

@@ -8,9 +8,9 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/tune/device"
-	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/unit"
 )
 
@@ -64,14 +64,14 @@ func (a *app) tuneRemote(ctx context.Context, at *remoteHost, dev string, margin
 			return err
 		}
 	}
-	if err := a.print(f, p, func(w io.Writer) error { return proposalTable(w, p, document, rollout.CompareInterfaces(is, next)) }); err != nil || limits > 0 {
+	if err := a.print(f, p, func(w io.Writer) error { return proposalTable(w, p, document, diff.CompareInterfaces(is, next)) }); err != nil || limits > 0 {
 		return err
 	}
 	return errReported
 }
 
 // proposalTable prints the configuration, and all other output as comments.
-func proposalTable(w io.Writer, p api.Proposal, document string, steps []rollout.Step) error {
+func proposalTable(w io.Writer, p api.Proposal, document string, changes []diff.Entry) error {
 	for _, d := range []struct {
 		name string
 		*api.DirectionProposal
@@ -101,6 +101,6 @@ func proposalTable(w io.Writer, p api.Proposal, document string, steps []rollout
 	if document == "" {
 		return nil
 	}
-	device.WriteDocument(w, document, steps)
+	device.WriteDocument(w, document, changes)
 	return nil
 }

@@ -232,7 +232,7 @@ func (c *Control) learn(m *member, bits, seconds float64, waits bool) {
 
 // measure updates the estimates that are valid also under control.
 func (m *member) measure(bits float64, gap time.Duration, r Reading) {
-	m.rtt = m.least()
+	m.rtt = m.minRTT()
 	if !m.joined {
 		m.joined, m.base = true, m.rtt
 		m.rate, m.lasts = m.recent.rate(), m.recent.rate()
@@ -348,7 +348,7 @@ func (c *Control) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 		return noCaps
 	}
 	c.summary = c.look(now)
-	if took := now - c.stepped; took >= max(c.summary.rtt, stepLeast) {
+	if took := now - c.stepped; took >= max(c.summary.rtt, minStep) {
 		c.stepped = now
 		if took > stallTime { // the time of a stall shows nothing
 			took, c.calm = stallTime, now

@@ -30,9 +30,9 @@ func (r *recent) rtt() time.Duration {
 	return sum / rounds
 }
 
-// least returns the shorter of the last two round trips, without delayed
+// minRTT returns the shorter of the last two round trips, without delayed
 // acknowledgements: a single late packet has no effect.
-func (r *recent) least() time.Duration {
+func (r *recent) minRTT() time.Duration {
 	return min(r.last[rounds].Newest, r.last[rounds-1].Newest)
 }
 

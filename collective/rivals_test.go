@@ -22,7 +22,7 @@ func (r rivals) run(controlled bool) (out []float64) {
 	const calm = 20 * time.Second
 	for i, w := range fiveShares {
 		t := s.newTCP(collective.ID(i+1), low)
-		t.most, t.observed = math.Inf(1), true
+		t.maxWindow, t.observed = math.Inf(1), true
 		s.set = append(s.set, t)
 		paced := 0.8 * s.rate * w / 16 * carries * 8 / packet
 		var feed func()
@@ -44,7 +44,7 @@ func (r rivals) run(controlled bool) (out []float64) {
 	s.run(calm)
 	for i := range r.n {
 		t := s.newTCP(collective.ID(100+i), low)
-		t.most, t.backlog = math.Inf(1), math.Inf(1)
+		t.maxWindow, t.backlog = math.Inf(1), math.Inf(1)
 		s.after(time.Duration(i)*100*time.Millisecond, t.send)
 	}
 	s.run(2 * calm)
@@ -96,7 +96,7 @@ func TestControlTinyWindow(t *testing.T) {
 	s := &sim{rate: 50e6, delay: 20 * time.Millisecond, room: 200, rng: rand.New(rand.NewPCG(1, 2)), control: &collective.Control{}}
 	for i, w := range []float64{4, 2, 1} {
 		c := s.newTCP(collective.ID(i+1), low)
-		c.most, c.observed = math.Inf(1), true
+		c.maxWindow, c.observed = math.Inf(1), true
 		s.set = append(s.set, c)
 		s.control.SetWeight(c.id, w)
 		c.backlog = math.Inf(1)
@@ -104,7 +104,7 @@ func TestControlTinyWindow(t *testing.T) {
 	}
 	s.look()
 	s.run(20 * time.Second)
-	s.set[1].most = 2
+	s.set[1].maxWindow = 2
 	s.run(30 * time.Second)
 	var before [3]float64
 	for i, c := range s.set {

@@ -10,15 +10,15 @@ import (
 // Constants of the sending rate of a set, chosen by Headgate on the networks of
 // seednet_test.go and rivals_test.go.
 const (
-	// stepLeast is the minimum time between two steps; a longer round trip is the time
+	// minStep is the minimum time between two steps; a longer round trip is the time
 	// between steps.
-	stepLeast = 50 * time.Millisecond
+	minStep = 50 * time.Millisecond
 	// The queue budget is budgetPart of the base round trip, between these bounds.
-	budgetPart              = 0.4
-	leastBudget, mostBudget = 3 * time.Millisecond, 20 * time.Millisecond
-	// bendLeast is the minimum round trip for bending the pace: the effect shows only
+	budgetPart           = 0.4
+	minBudget, maxBudget = 3 * time.Millisecond, 20 * time.Millisecond
+	// minBendRTT is the minimum round trip for bending the pace: the effect shows only
 	// after a look of 10 ms and one or two round trips.
-	bendLeast = 40 * time.Millisecond
+	minBendRTT = 40 * time.Millisecond
 	// minBend is the lower bound of the bend: a machine that stalled for seconds is not
 	// a queue.
 	minBend = 0.25
@@ -67,8 +67,8 @@ const (
 	// whatever its next pace is.
 	minPace = 2 * segment * 8 / 0.25
 	// windowRounds is the number of round trips of its pace that the window of a
-	// connection holds, leastWindow the minimum in packets.
-	windowRounds, leastWindow = 2, 4
+	// connection holds, minWindow the minimum in packets.
+	windowRounds, minWindow = 2, 4
 )
 
 // scaleControl decides the rate of a set: scale times the share of each connection, while the
@@ -146,8 +146,8 @@ func (l *scaleControl) step(s summary, took time.Duration) {
 	if s.waiting > 0 && l.held == 0 {
 		// A cap beyond the attained rate has no effect: it stops growing, and comes back.
 		// A connection with backlog may have been idle just before.
-		most := capFactor * max(s.attained, s.lasts) / s.shares
-		l.scale = min(l.scale, max(before, growthFactor*most/s.bend)) * min(1, most/l.allowed)
+		limit := capFactor * max(s.attained, s.lasts) / s.shares
+		l.scale = min(l.scale, max(before, growthFactor*limit/s.bend)) * min(1, limit/l.allowed)
 	}
 	l.scale = max(l.scale, floor)
 	l.smooth(s, took)
@@ -155,12 +155,12 @@ func (l *scaleControl) step(s summary, took time.Duration) {
 
 // smooth updates the mean that is sent while rivals starve the set.
 func (l *scaleControl) smooth(s summary, took time.Duration) {
-	most, quiet := starvedFraction*l.full, lossMemory
+	limit, quiet := starvedFraction*l.full, lossMemory
 	if l.even > 0 {
-		most, quiet = 1.5*most, lossless
+		limit, quiet = 1.5*limit, lossless
 	}
 	lossy := l.lostAt > 0 && l.clock-l.lostAt < quiet && l.clock-l.crowded < freeFor
-	if !lossy || l.allowed > most || l.held > 0 {
+	if !lossy || l.allowed > limit || l.held > 0 {
 		l.even = 0
 		return
 	}
@@ -214,7 +214,7 @@ func (l *scaleControl) probing(s summary, took time.Duration) float64 {
 func (l *scaleControl) cap(m *member, s summary) Cap {
 	rate := l.sends(s) * m.share() * m.due
 	window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
-	return Cap{Rate: unit.Rate(max(rate, minPace)), Window: unit.Bytes(max(window, leastWindow*segment))}
+	return Cap{Rate: unit.Rate(max(rate, minPace)), Window: unit.Bytes(max(window, minWindow*segment))}
 }
 
 // part returns the weight of a new value after the time took in a mean over the time

@@ -85,14 +85,14 @@ func (n seedNet) mean(runs uint64, controlled bool) (r seedResult) {
 //
 // The bounds allow for only six runs; bench collective has the real ones, on real TCP.
 func TestControlSeedNetwork(t *testing.T) {
-	for _, most := range []float64{120, 60, 240} {
+	for _, maxQueue := range []float64{120, 60, 240} {
 		for _, class := range [][2]int{{high, low}, {low, low}, {high, high}, {low, high}} {
 			for _, offered := range []float64{8, 4, 2} {
 				if class[0] < class[1] && offered < 8 {
 					continue // as with one class
 				}
-				n := seedNet{most: most, ftp: class[0], db: class[1], offered: offered}
-				t.Run(fmt.Sprintf("%v-%v-%v", most, class, offered), func(t *testing.T) {
+				n := seedNet{maxQueue: maxQueue, ftp: class[0], db: class[1], offered: offered}
+				t.Run(fmt.Sprintf("%v-%v-%v", maxQueue, class, offered), func(t *testing.T) {
 					plain, ours := n.mean(6, false), n.mean(6, true)
 					t.Logf("carried %.2f of %.2f Mbit/s, ratio off %.1f %% of %.1f, retransmitted %.0f of %.0f, varies by %.2f of %.2f, recovered %.2f, controlled %.1f",
 						ours.carried, plain.carried, 100*ours.off, 100*plain.off, ours.resent, plain.resent, ours.rough, plain.rough, ours.recovered, ours.controlled)
@@ -141,7 +141,7 @@ func TestControlMessages(t *testing.T) {
 	controlled, off := 0.0, 0.0
 	const runs, calm = 10, 25 * time.Second
 	for seed := range uint64(runs) {
-		s := seedNet{most: 120, ftp: high, db: low}.sim(seed, true)
+		s := seedNet{maxQueue: 120, ftp: high, db: low}.sim(seed, true)
 		for s.now < 5*time.Second+calm {
 			s.run(s.now + 100*time.Millisecond)
 			if s.control.Controlling() {

@@ -7,8 +7,8 @@ const (
 	// leadGain is the fraction of its share by which the cap of a connection is lowered
 	// for each second of its share that it is ahead.
 	leadGain = 0.5
-	// mostLead, in seconds of its share, bounds the lead that is compensated.
-	mostLead = 3.0
+	// maxLead, in seconds of its share, bounds the lead that is compensated.
+	maxLead = 3.0
 	// minCorrection and maxCorrection bound the correction.
 	minCorrection, maxCorrection = 0.5, 2.5
 	// stalled: a connection with backlog but without a reading for this time waits for
@@ -43,7 +43,7 @@ func (c *Control) hold(s summary, now time.Duration) {
 		}
 		fair := s.lasts * m.share() / s.shares // one second of its share
 		m.lead += m.booked - (got+ahead)*m.share()/shares
-		m.lead = min(max(m.lead, -mostLead*fair), mostLead*fair)
+		m.lead = min(max(m.lead, -maxLead*fair), maxLead*fair)
 		m.booked, m.due = 0, min(max(1-leadGain*m.lead/fair, minCorrection), maxCorrection)
 		if m.waiting(now) {
 			due += m.due * m.share() / s.shares

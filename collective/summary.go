@@ -18,12 +18,12 @@ type summary struct {
 	// that recently had backlog for longer than a burst.
 	begun bool
 	busy  int
-	// behind is the number of connections with backlog for long. most is the maximum of
+	// behind is the number of connections with backlog for long. maxNeed is the maximum of
 	// their learned rates, kept the total of their rates. short is set if one of them
 	// gets less than its learned rate, or has a configured weight.
-	behind     int
-	most, kept float64
-	short      bool
+	behind        int
+	maxNeed, kept float64
+	short         bool
 }
 
 // look summarizes the members that count.
@@ -64,8 +64,8 @@ func (c *Control) look(now time.Duration) (s summary) {
 	}
 	mean := func(v float64) time.Duration { return time.Duration(v / shares * 1e9) }
 	s.queue, s.rtt = mean(queue), mean(rtt)
-	s.budget = min(max(time.Duration(budgetPart*float64(mean(base))), leastBudget), mostBudget)
-	trip := max(mean(base), bendLeast)
+	s.budget = min(max(time.Duration(budgetPart*float64(mean(base))), minBudget), maxBudget)
+	trip := max(mean(base), minBendRTT)
 	s.bend = max((trip+s.budget).Seconds()/(trip+s.queue).Seconds(), minBend)
 	return s
 }
@@ -77,14 +77,14 @@ func (s *summary) judge(m *member) {
 	}
 	need := m.learned.rate()
 	s.behind++
-	s.kept, s.most = s.kept+m.lasts, max(s.most, need)
+	s.kept, s.maxNeed = s.kept+m.lasts, max(s.maxNeed, need)
 	s.short = s.short || m.weight > 0 || m.lasts < behindThreshold*need
 }
 
 // enough reports whether all connections with backlog for long get their learned rate,
 // and would if TCP divided their total equally.
 func (s *summary) enough() bool {
-	return s.behind == 0 || !s.short && s.kept/float64(s.behind) >= behindThreshold*s.most
+	return s.behind == 0 || !s.short && s.kept/float64(s.behind) >= behindThreshold*s.maxNeed
 }
 
 // patience returns how long no connection may be behind before control ends. A connection

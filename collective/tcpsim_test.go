@@ -126,7 +126,7 @@ type tcp struct {
 	s               *sim
 	id              collective.ID
 	class           int
-	most            float64 // receiver's window, packets
+	maxWindow       float64 // receiver's window, packets
 	cwnd            float64
 	ssthresh        float64
 	inFlight        int
@@ -150,11 +150,11 @@ type tcp struct {
 }
 
 func (s *sim) newTCP(id collective.ID, class int) *tcp {
-	return &tcp{s: s, id: id, class: class, most: 45, cwnd: 10, ssthresh: 1e9}
+	return &tcp{s: s, id: id, class: class, maxWindow: 45, cwnd: 10, ssthresh: 1e9}
 }
 
 func (t *tcp) window() float64 {
-	w := min(t.cwnd, t.most)
+	w := min(t.cwnd, t.maxWindow)
 	if t.cap.Window > 0 {
 		w = min(w, math.Max(2, math.Round(float64(t.cap.Window)/carries)))
 	}
@@ -172,7 +172,7 @@ func (t *tcp) obey(c collective.Cap) {
 }
 
 func (t *tcp) send() {
-	defer func() { t.full = float64(t.inFlight) >= t.most }()
+	defer func() { t.full = float64(t.inFlight) >= t.maxWindow }()
 	for float64(t.inFlight) < t.window() && (t.lost > 0 || t.backlog >= carries) {
 		if t.cap.Rate > 0 {
 			if t.s.now < t.nextSend {
@@ -332,16 +332,16 @@ const (
 // seedNet is the seed's network: L_max of the higher class, the classes of FTP and of the
 // databases, and the rate that FTP offers in Mbit/s.
 type seedNet struct {
-	most    float64
-	ftp, db int
-	offered float64
+	maxQueue float64
+	ftp, db  int
+	offered  float64
 }
 
 // sim returns the network with the databases, which start at 5 s.
 func (n seedNet) sim(seed uint64, controlled bool) *sim {
 	s := &sim{
-		rate: 10e6, delay: 22 * time.Millisecond, room: int(2 * n.most), rng: rand.New(rand.NewPCG(seed, 1)),
-		minQ: [2]float64{n.most / 6, n.most / 3}, maxQ: [2]float64{n.most / 2, n.most},
+		rate: 10e6, delay: 22 * time.Millisecond, room: int(2 * n.maxQueue), rng: rand.New(rand.NewPCG(seed, 1)),
+		minQ: [2]float64{n.maxQueue / 6, n.maxQueue / 3}, maxQ: [2]float64{n.maxQueue / 2, n.maxQueue},
 		control: &collective.Control{},
 	}
 	for i, rate := range []float64{5.28e6, 2.64e6} {

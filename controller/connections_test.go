@@ -47,7 +47,7 @@ func at(conn string) string {
 
 // A tenant assigns only its own connections, as far as their addresses and ports show this, and only to
 // its own groups in both directions.
-func TestWhoseConnection(t *testing.T) {
+func TestConnectionPermissions(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	tokens := s.divided(t)

@@ -33,7 +33,7 @@ func (c *Controller) probeMetrics() (*metrics.ProbeState, error) {
 		if err := d.Into(&r); err != nil {
 			return nil, err
 		}
-		p := metrics.Probe{From: r.From, To: r.To, Measure: r.Measure, At: r.At, Tried: r.Attempted, Failed: r.Error != "", RTT: r.RTT, Own: r.OwnLimit}
+		p := metrics.Probe{From: r.From, To: r.To, Measure: r.Measure, At: r.At, LastAttempt: r.Attempted, Failed: r.Error != "", RTT: r.RTT, OwnLimit: r.OwnLimit}
 		// Another version of Headgate may have stored the answer in another format; then the answer is left out.
 		if a := new(path.Answer); r.Answer != nil && json.Unmarshal(r.Answer, a) == nil {
 			p.Answer = a

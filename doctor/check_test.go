@@ -35,7 +35,7 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-func TestTried(t *testing.T) {
+func TestCheckOf(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		state  State

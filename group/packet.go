@@ -86,27 +86,27 @@ var (
 )
 
 // maxControlMessage is the maximum length of a control message without lower-layer headers
-// (MOST_MESSAGE in bpf/control.h).
+// (MAX_MESSAGE in bpf/control.h).
 const maxControlMessage = 576
 
-// lengthIn reports whether the packet's length is possible for a control message: at least least
-// bytes, and at most maxControlMessage bytes after headers bytes of headers.
-func (p Packet) lengthIn(least, headers uint16) bool {
-	return p.Length == 0 || p.Length >= least && p.Length <= headers+maxControlMessage
+// lengthIn reports whether the packet's length is possible for a control message: at least minLen
+// bytes with all headers, and at most maxControlMessage bytes without headers bytes of headers.
+func (p Packet) lengthIn(minLen, headers uint16) bool {
+	return p.Length == 0 || p.Length >= minLen && p.Length <= headers+maxControlMessage
 }
 
 func (p Packet) ttlIs(n uint8) bool { return p.TTL == 0 || p.TTL == n }
 
 // isNeighbourDiscovery reports whether the packet is neighbour discovery.
 func (p Packet) isNeighbourDiscovery() bool {
-	least := map[uint8]uint16{133: 8, 134: 16, 135: 24, 136: 24, 137: 40}[p.ICMPType]
-	return least > 0 && p.ttlIs(255) && p.lengthIn(40+least, 40)
+	minLen := map[uint8]uint16{133: 8, 134: 16, 135: 24, 136: 24, 137: 40}[p.ICMPType]
+	return minLen > 0 && p.ttlIs(255) && p.lengthIn(40+minLen, 40)
 }
 
 // isMLD reports whether the packet is MLD, which has eight bytes of options.
 func (p Packet) isMLD() bool {
-	least := map[uint8]uint16{130: 24, 131: 24, 132: 24, 143: 8}[p.ICMPType]
-	return least > 0 && p.ttlIs(1) && p.Dst.IsMulticast() && (p.Src.IsLinkLocalUnicast() || p.Src.IsUnspecified()) && p.lengthIn(48+least, 48)
+	minLen := map[uint8]uint16{130: 24, 131: 24, 132: 24, 143: 8}[p.ICMPType]
+	return minLen > 0 && p.ttlIs(1) && p.Dst.IsMulticast() && (p.Src.IsLinkLocalUnicast() || p.Src.IsUnspecified()) && p.lengthIn(48+minLen, 48)
 }
 
 // dhcpPorts reports whether the ports are those of DHCP from a client, from a server, or

@@ -12,7 +12,7 @@ import (
 // host, Run makes the report.
 func ExampleReport_Text() {
 	r := hostsurvey.Report{Interfaces: []hostsurvey.Interface{{
-		Dev: "eth0", About: "uplink", Decision: hostsurvey.Written, Speed: unit.Gbit, Given: true, Out: 990 * unit.Mbit, In: 950 * unit.Mbit,
+		Dev: "eth0", About: "uplink", Decision: hostsurvey.Written, Speed: unit.Gbit, SpeedGiven: true, Out: 990 * unit.Mbit, In: 950 * unit.Mbit,
 	}}}
 	set, err := config.Parse("init.yaml", []byte(r.Text()))
 	if err != nil {

@@ -41,11 +41,11 @@ type Interface struct {
 	Decision Decision `json:"decision"`
 	// Why is the reason why the device is left out, or a warning for a device that the user named.
 	Why string `json:"why,omitempty"`
-	// Speed is the rate of the link, 0 if unknown. Given is set if the user set Speed.
-	Speed unit.Rate `json:"speed,omitempty"`
-	Given bool      `json:"speed_given,omitempty"`
-	Out   unit.Rate `json:"out_limit,omitempty"`
-	In    unit.Rate `json:"in_limit,omitempty"`
+	// Speed is the rate of the link, 0 if unknown. SpeedGiven is set if the user set Speed.
+	Speed      unit.Rate `json:"speed,omitempty"`
+	SpeedGiven bool      `json:"speed_given,omitempty"`
+	Out        unit.Rate `json:"out_limit,omitempty"`
+	In         unit.Rate `json:"in_limit,omitempty"`
 	// NoIn is the reason why ingress is not shaped.
 	NoIn     string         `json:"no_in,omitempty"`
 	Findings []doctor.Check `json:"findings,omitempty"`
@@ -116,7 +116,7 @@ func (r *Report) errNoDevice() error {
 func choose(all netdev.Devices, asked []string, given map[string]unit.Rate) (out []Interface) {
 	for _, l := range all {
 		speed, known := given[l.Name]
-		c := Interface{Dev: l.Name, About: about(l), Decision: Written, Why: leftOut(all, l), Speed: speed, Given: known, mtu: l.MTU}
+		c := Interface{Dev: l.Name, About: about(l), Decision: Written, Why: leftOut(all, l), Speed: speed, SpeedGiven: known, mtu: l.MTU}
 		if c.wanted = known || slices.Contains(asked, l.Name); len(asked) > 0 && !c.wanted {
 			continue
 		}

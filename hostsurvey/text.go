@@ -22,7 +22,7 @@ const ethernetHeader, ethernetWire = 14, 24
 // carriedRate returns the rate of full frames on the link, as the kernel counts them. A rate set by the
 // user comes from a contract or a measurement, and needs no conversion.
 func (c *Interface) carriedRate() float64 {
-	if c.Given {
+	if c.SpeedGiven {
 		return float64(c.Speed)
 	}
 	frame := float64(c.mtu + ethernetHeader)
@@ -161,7 +161,7 @@ func (c *Interface) direction(b *strings.Builder, name string, limit unit.Rate, 
 		rate = limit.String()
 	}
 	comment(b, "  ", "", fmt.Sprintf("%v of %s, %s (docs/configuration.md, \"Limits\").", unit.Whole-margin, c.gives(name == "out"), reason))
-	if name == "out" && limit > 0 && !c.Given {
+	if name == "out" && limit > 0 && !c.SpeedGiven {
 		comment(b, "  ", "", fmt.Sprintf(`If the provider's rate or the path's capacity is lower, this limit has no effect: measure with
 			"headgate tune %s --peer HOST".`, c.Dev))
 	}
@@ -181,7 +181,7 @@ func (c *Interface) gives(whole bool) string {
 	switch {
 	case c.Speed == 0:
 		return "the link's rate"
-	case c.Given:
+	case c.SpeedGiven:
 		return fmt.Sprintf("the link's rate of %v", c.Speed)
 	case !whole:
 		return "the link's capacity"

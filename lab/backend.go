@@ -133,7 +133,7 @@ func needs(p Path) (out []need) {
 		need
 	}{
 		{p.Delay > 0, need{"delay", true}},
-		{p.Jitter.Amount > 0, need{"jitter", p.Jitter.Amount <= netemMostJitter}},
+		{p.Jitter.Amount > 0, need{"jitter", p.Jitter.Amount <= netemMaxJitter}},
 		// Netem has the other distributions only with tc's table files.
 		{p.Jitter.Normal, need{"normal jitter", false}},
 		{p.Loss.Mean() > 0 || p.Loss.TwoStates(), need{"loss", true}},

@@ -105,7 +105,7 @@ func nothingLeft(t *testing.T, name string) {
 	}
 }
 
-func TestUpFailsWhole(t *testing.T) {
+func TestUpFailureRemovesAll(t *testing.T) {
 	labtest.NeedRoot(t)
 	topology := lab.Rig(lab.RigOptions{Name: lab.UniqueName("fails"), Sysctl: map[string]string{"net.ipv4.tcp_ecn": "many"}})
 	_, err := lab.Up(t.Context(), topology)

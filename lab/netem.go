@@ -30,7 +30,7 @@ type netemOptions struct {
 	// Rate serialises frames, in layer-2 bits per second; 0 is unlimited.
 	Rate unit.Rate
 	// Queue is the maximum number of segments that wait for Rate, including the one that is being
-	// sent; 0 is netemMost. Arrivals at a full queue are dropped.
+	// sent; 0 is netemMaxPackets. Arrivals at a full queue are dropped.
 	Queue uint32
 	// Loss is the loss probability of each segment; Bursts, if set, is a model of correlated loss,
 	// instead.
@@ -58,11 +58,11 @@ type gilbertElliott struct {
 
 // Constants of netem, chosen by this project.
 const (
-	// netemMost limits the packets that netem holds: 10 s, the longest delay, of 1.2 Gbit/s of full
+	// netemMaxPackets limits the packets that netem holds: 10 s, the longest delay, of 1.2 Gbit/s of full
 	// frames, in 2.4 GB of memory.
-	netemMost = 1 << 20
-	// netemMostJitter: the kernel draws twice the jitter, in ns, from 32 bits.
-	netemMostJitter = 2 * time.Second
+	netemMaxPackets = 1 << 20
+	// netemMaxJitter: the kernel draws twice the jitter, in ns, from 32 bits.
+	netemMaxJitter = 2 * time.Second
 	// inOrder is a rate that takes 13 ns for a frame. Netem with a rate keeps frames in order, because
 	// each starts at the time of the one before; without a rate it sorts them by time.
 	inOrder = 1 * unit.Tbit
@@ -122,8 +122,8 @@ func (o netemOptions) check() error {
 		return configErrorf("a delay of %v is not between 0 and %v", o.Delay, maxDelay)
 	case o.Jitter < 0 || o.Jitter > o.Delay:
 		return configErrorf("a jitter of %v is not between 0 and the delay, %v: a frame cannot leave before it arrived", o.Jitter, o.Delay)
-	case o.Jitter > netemMostJitter:
-		return configErrorf("a jitter of %v exceeds netem's maximum of %v", o.Jitter, netemMostJitter)
+	case o.Jitter > netemMaxJitter:
+		return configErrorf("a jitter of %v exceeds netem's maximum of %v", o.Jitter, netemMaxJitter)
 	case o.Reorder && o.Jitter == 0:
 		return configErrorf("reordering needs jitter: set a jitter, or leave the reordering out")
 	case o.Loss > 0 && o.Bursts != nil:
@@ -151,7 +151,7 @@ func (o netemOptions) set(link netlink.Link, flags int) error {
 }
 
 func (o netemOptions) pathStage() *nl.RtAttr {
-	m := netemMessage{limit: netemMost, delay: o.Delay, jitter: o.Jitter, loss: o.Loss, bursts: o.Bursts, ecn: o.ECN, seed: o.Seed}
+	m := netemMessage{limit: netemMaxPackets, delay: o.Delay, jitter: o.Jitter, loss: o.Loss, bursts: o.Bursts, ecn: o.ECN, seed: o.Seed}
 	if o.Jitter > 0 && !o.Reorder {
 		m.rate = inOrder
 	}
@@ -161,7 +161,7 @@ func (o netemOptions) pathStage() *nl.RtAttr {
 func (o netemOptions) rateStage() *nl.RtAttr {
 	queue := o.Queue
 	if queue == 0 {
-		queue = netemMost
+		queue = netemMaxPackets
 	}
 	return netemMessage{limit: queue, rate: o.Rate}.attr()
 }

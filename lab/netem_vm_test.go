@@ -257,8 +257,8 @@ func TestNetemDelay(t *testing.T) {
 				want time.Duration
 				got  traffic.Times
 			}{{"there", there, r.There}, {"back", back, r.Back}} {
-				least := float64(way.want.Microseconds())
-				if way.got.MinUs < least || way.got.P50Us > least+5000 {
+				minUs := float64(way.want.Microseconds())
+				if way.got.MinUs < minUs || way.got.P50Us > minUs+5000 {
 					t.Errorf("%s takes %.1f ms at least, %.1f in the median, with a delay of %v", way.name, way.got.MinUs/1e3, way.got.P50Us/1e3, way.want)
 				}
 			}

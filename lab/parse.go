@@ -124,11 +124,11 @@ func duration(s string) (time.Duration, error) {
 	return t, nil
 }
 
-func number[T uint8 | uint16 | uint32](most uint64) func(string) (T, error) {
+func number[T uint8 | uint16 | uint32](limit uint64) func(string) (T, error) {
 	return func(s string) (T, error) {
 		v, err := strconv.ParseUint(s, 10, 64)
-		if err != nil || v > most {
-			return 0, fmt.Errorf("%q is not a number from 0 to %d", s, most)
+		if err != nil || v > limit {
+			return 0, fmt.Errorf("%q is not a number from 0 to %d", s, limit)
 		}
 		return T(v), nil
 	}

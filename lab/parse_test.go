@@ -417,7 +417,7 @@ func TestParseMistakes(t *testing.T) {
 }
 
 // All errors of a file are reported at once.
-func TestParseTellsAll(t *testing.T) {
+func TestParseReportsAllErrors(t *testing.T) {
 	_, err := Parse("f", []byte("kind: Lab\nnodes: [a]\nfoo: 1\nlinks:\n- {ends: [a], rate: 5, delay: x}\n"))
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("want four lines, have:\n%v", err)

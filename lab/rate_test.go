@@ -60,11 +60,11 @@ func testRate(t testing.TB, rate unit.Rate, proto traffic.Protocol) {
 	got := series.Rate(begin, begin+length)
 	off := got/float64(rate) - 1
 	t.Logf("%.0f bit/s, %+.3f %%", got, 100*off)
-	least := -0.01
+	lowest := -0.01
 	if proto == traffic.TCP {
-		least = -0.05
+		lowest = -0.05
 	}
-	if off < least || off > 0.01 {
+	if off < lowest || off > 0.01 {
 		t.Errorf("%v carries %.0f bit/s", rate, got)
 	}
 }
@@ -107,13 +107,13 @@ func testBothWays(t testing.TB, l *lab.Lab, proto traffic.Protocol, ipv6 bool) {
 	for _, s := range r.Stalls {
 		stalled += s.Seconds
 	}
-	most := 250e6 * r.Seconds
-	least := most - 250e6*stalled
+	high := 250e6 * r.Seconds
+	low := high - 250e6*stalled
 	for _, f := range r.Flows {
 		got := f.Total.DeliveredL2Bits
-		t.Logf("%s %s ipv6=%v: %.1f of %.0f Mbit, stalled for %.3f s", f.Name, proto, ipv6, got/1e6, most/1e6, stalled)
-		if got < 0.99*least || got > 1.01*most || f.Total.LostDatagrams > 0 {
-			t.Errorf("%s %s ipv6=%v: %.1f of %.1f to %.1f Mbit, %d lost", f.Name, proto, ipv6, got/1e6, least/1e6, most/1e6, f.Total.LostDatagrams)
+		t.Logf("%s %s ipv6=%v: %.1f of %.0f Mbit, stalled for %.3f s", f.Name, proto, ipv6, got/1e6, high/1e6, stalled)
+		if got < 0.99*low || got > 1.01*high || f.Total.LostDatagrams > 0 {
+			t.Errorf("%s %s ipv6=%v: %.1f of %.1f to %.1f Mbit, %d lost", f.Name, proto, ipv6, got/1e6, low/1e6, high/1e6, f.Total.LostDatagrams)
 		}
 	}
 }

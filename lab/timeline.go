@@ -186,12 +186,12 @@ func changeProblems(at string, e Event, add adder) {
 
 // some joins names, up to a line of them.
 func some(names []string) string {
-	const most = 8
+	const maxNames = 8
 	switch {
 	case len(names) == 0:
 		return "none"
-	case len(names) > most:
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	case len(names) > maxNames:
+		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNames)
 	}
 	return strings.Join(names, ", ")
 }

@@ -30,15 +30,15 @@ type ProbeState struct {
 // Probe is the newest result of one direction and measure.
 type Probe struct {
 	From, To, Measure string
-	// At is the time of the measurement, Tried that of the last attempt. At is zero, and Answer nil, if every
+	// At is the time of the measurement, LastAttempt that of the last attempt. At is zero, and Answer nil, if every
 	// attempt has failed.
-	At, Tried time.Time
+	At, LastAttempt time.Time
 	// Failed reports whether the last attempt failed, or measured only a part.
 	Failed bool
 	RTT    time.Duration
-	// Own is the lowest limit that Headgate had at either end during the measurement, 0 if there was none.
-	Own    unit.Rate
-	Answer *path.Answer
+	// OwnLimit is the lowest limit that Headgate had at either end during the measurement, 0 if there was none.
+	OwnLimit unit.Rate
+	Answer   *path.Answer
 }
 
 // NewProbes returns the collector of the newest results of the probe schedule. Only the leader exports the
@@ -66,15 +66,15 @@ func estimate(name, unit, help string, of func(*path.Answer) *probe.Estimate) of
 }
 
 var (
-	probeSuccess    = prometheus.NewDesc("headgate_probe_success", "1 if the last attempt of the measurement was complete.", probeLabels, nil)
-	probeAt         = prometheus.NewDesc("headgate_probe_last_completed_timestamp_seconds", "Time of the last completed measurement.", probeLabels, nil)
-	probeTried      = prometheus.NewDesc("headgate_probe_last_attempt_timestamp_seconds", "Time of the last attempt.", probeLabels, nil)
-	probeTrip       = prometheus.NewDesc("headgate_probe_round_trip_seconds", "Minimum round-trip time of the handshake.", probeLabels, nil)
-	probeLoss       = prometheus.NewDesc("headgate_probe_loss_ratio", "Fraction of the probe packets that were lost.", probeLabels, nil)
-	probeOwn        = prometheus.NewDesc("headgate_probe_own_limit_bits_per_second", "Lowest limit that Headgate had at either end during the measurement, if there was one.", probeLabels, nil)
-	probeRunning    = prometheus.NewDesc("headgate_probe_running", "Number of running measurements.", nil, nil)
-	probeSpent      = prometheus.NewDesc("headgate_probe_budget_spent_bytes", "Bytes that measurements have sent through the host today, of its daily budget.", []string{"host"}, nil)
-	probesTruncated = prometheus.NewDesc("headgate_probe_results_truncated", "1 if there are more results than the 2000 that are exported.", nil, nil)
+	probeSuccess     = prometheus.NewDesc("headgate_probe_success", "1 if the last attempt of the measurement was complete.", probeLabels, nil)
+	probeAt          = prometheus.NewDesc("headgate_probe_last_completed_timestamp_seconds", "Time of the last completed measurement.", probeLabels, nil)
+	probeLastAttempt = prometheus.NewDesc("headgate_probe_last_attempt_timestamp_seconds", "Time of the last attempt.", probeLabels, nil)
+	probeRTT         = prometheus.NewDesc("headgate_probe_round_trip_seconds", "Minimum round-trip time of the handshake.", probeLabels, nil)
+	probeLoss        = prometheus.NewDesc("headgate_probe_loss_ratio", "Fraction of the probe packets that were lost.", probeLabels, nil)
+	probeOwnLimit    = prometheus.NewDesc("headgate_probe_own_limit_bits_per_second", "Lowest limit that Headgate had at either end during the measurement, if there was one.", probeLabels, nil)
+	probeRunning     = prometheus.NewDesc("headgate_probe_running", "Number of running measurements.", nil, nil)
+	probeSpent       = prometheus.NewDesc("headgate_probe_budget_spent_bytes", "Bytes that measurements have sent through the host today, of its daily budget.", []string{"host"}, nil)
+	probesTruncated  = prometheus.NewDesc("headgate_probe_results_truncated", "1 if there are more results than the 2000 that are exported.", nil, nil)
 
 	estimates = []ofEstimate{
 		estimate("capacity", "bits_per_second", "Capacity of the path, in layer 2.", func(a *path.Answer) *probe.Estimate { return a.Capacity }),
@@ -107,7 +107,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (p probes) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{probeSuccess, probeAt, probeTried, probeTrip, probeLoss, probeOwn} {
+	for _, d := range []*prometheus.Desc{probeSuccess, probeAt, probeLastAttempt, probeRTT, probeLoss, probeOwnLimit} {
 		to <- d
 	}
 	for _, e := range estimates {
@@ -145,17 +145,17 @@ func (p probes) Collect(to chan<- prometheus.Metric) {
 func (p *Probe) collect(to chan<- prometheus.Metric) {
 	of := []string{p.From, p.To, p.Measure}
 	gauge(to, probeSuccess, boolValue(!p.Failed), of...)
-	gauge(to, probeTried, seconds(p.Tried), of...)
+	gauge(to, probeLastAttempt, seconds(p.LastAttempt), of...)
 	if p.At.IsZero() || p.Answer == nil {
 		return
 	}
 	gauge(to, probeAt, seconds(p.At), of...)
 	gauge(to, probeLoss, p.Answer.Lost, of...)
 	if p.RTT > 0 {
-		gauge(to, probeTrip, p.RTT.Seconds(), of...)
+		gauge(to, probeRTT, p.RTT.Seconds(), of...)
 	}
-	if p.Own > 0 {
-		gauge(to, probeOwn, float64(p.Own), of...)
+	if p.OwnLimit > 0 {
+		gauge(to, probeOwnLimit, float64(p.OwnLimit), of...)
 	}
 	for _, e := range estimates {
 		is := e.of(p.Answer)

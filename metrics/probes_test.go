@@ -19,10 +19,10 @@ import (
 func TestProbes(t *testing.T) {
 	at := time.UnixMilli(1_800_000_000_500)
 	now := &ProbeState{Running: 2, Truncated: true, Spent: map[string]unit.Bytes{"h1": 3_000_000}, Newest: []Probe{
-		{From: "h1", To: "h2", Measure: "tokenrate", At: at, Tried: at, RTT: time.Millisecond, Own: unit.Gbit, Answer: &path.Answer{
+		{From: "h1", To: "h2", Measure: "tokenrate", At: at, LastAttempt: at, RTT: time.Millisecond, OwnLimit: unit.Gbit, Answer: &path.Answer{
 			Lost: 0.25, TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: 1e8, Low: 9.9e7, High: 1.01e8}, Bucket: probe.NoEstimate("unknown")}}},
-		{From: "h2", To: "h1", Measure: "capacity", At: at, Tried: at.Add(time.Hour), Failed: true, Answer: &path.Answer{Capacity: &probe.Estimate{Value: 5e7, AtLeast: true}}},
-		{From: "h2", To: "h3", Measure: "path", Tried: at, Failed: true},
+		{From: "h2", To: "h1", Measure: "capacity", At: at, LastAttempt: at.Add(time.Hour), Failed: true, Answer: &path.Answer{Capacity: &probe.Estimate{Value: 5e7, AtLeast: true}}},
+		{From: "h2", To: "h3", Measure: "path", LastAttempt: at, Failed: true},
 	}}
 	var failure error
 	c := NewProbes(func() (*ProbeState, error) { return now, failure })

@@ -36,9 +36,9 @@ func (h *Histogram) Share(v float64) float64 {
 	return 0
 }
 
-// Modes returns all local maxima with at least least values, lowest first. Of adjacent
+// Modes returns all local maxima with at least minCount values, lowest first. Of adjacent
 // equal bins the last is the mode.
-func (h *Histogram) Modes(values []float64, least int) (modes []Mode) {
+func (h *Histogram) Modes(values []float64, minCount int) (modes []Mode) {
 	at := func(bin int) int {
 		if bin < 0 || bin >= len(h.Counts) {
 			return 0
@@ -50,7 +50,7 @@ func (h *Histogram) Modes(values []float64, least int) (modes []Mode) {
 		sums[int(v/h.Width)] += v
 	}
 	for bin, n := range h.Counts {
-		if n < max(least, 1) || n <= at(bin+1) || n < at(bin-1) {
+		if n < max(minCount, 1) || n <= at(bin+1) || n < at(bin-1) {
 			continue
 		}
 		modes = append(modes, Mode{

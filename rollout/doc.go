@@ -5,5 +5,6 @@
 //
 // The agent has a loop of its own, for devices that appear and disappear: this package acts once, for a user.
 //
-// The engines and the means to list devices are passed to it. It reads no files but those of package pending.
+// The engines and the means to list devices are passed to it (observe.Observer). It reads no files but those of
+// package pending.
 package rollout

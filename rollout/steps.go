@@ -1,52 +1,32 @@
 package rollout
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/group"
-	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/pending"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/shaper/attach"
 )
 
-// Step is the changes of one device, or of one connection set of a host of a service.
+// Step is the changes of one device, with the data to apply them and to roll them back.
 type Step struct {
-	Dev     string          `json:"dev,omitempty"`
-	Set     string          `json:"set,omitempty"`
-	Engine  group.Engine    `json:"engine,omitempty"`
-	Changes []shaper.Change `json:"changes"`
+	diff.Entry
 
 	plan   shaper.Plan
 	before pending.Snapshot // the actual state before the change
 }
 
-// Write prints steps for people.
-func Write(w io.Writer, steps []Step) error {
-	for _, s := range steps {
-		name := s.Dev
-		if s.Set != "" {
-			name = "set " + s.Set
-		}
-		if len(s.Changes) == 0 {
-			if _, err := fmt.Fprintf(w, "%s: up to date\n", name); err != nil {
-				return err
-			}
-			continue
-		}
-		fmt.Fprintf(w, "%s: %s\n", name, text.Count(len(s.Changes), "change"))
-		for _, change := range s.Changes {
-			if _, err := fmt.Fprintf(w, "  %v\n", change); err != nil {
-				return err
-			}
-		}
+// Entries returns the changes of steps.
+func Entries(steps []Step) []diff.Entry {
+	out := make([]diff.Entry, len(steps))
+	for i, s := range steps {
+		out[i] = s.Entry
 	}
-	return nil
+	return out
 }
 
 // Target is an existing device and its desired state.
@@ -105,7 +85,11 @@ func (m *Machine) Steps(targets []Target) ([]Step, error) {
 }
 
 func (m *Machine) step(t Target) (Step, error) {
-	s := Step{Dev: t.plan.Dev, Engine: t.source.Engine, Changes: []shaper.Change{}, plan: t.plan, before: pending.Snapshot{Dev: t.plan.Dev}}
+	s := Step{
+		Entry:  diff.Entry{Dev: t.plan.Dev, Engine: t.source.Engine, Changes: []shaper.Change{}},
+		plan:   t.plan,
+		before: pending.Snapshot{Dev: t.plan.Dev},
+	}
 	engine, err := m.Engine(s.Engine)
 	if err != nil {
 		return s, err
@@ -147,57 +131,4 @@ func bypassEffect(engine group.Engine, side int) string {
 		return "share at most a quarter of its limit with control traffic"
 	}
 	return "are not limited"
-}
-
-// Compare returns the differences between two desired states of a host of a service: of each interface of after,
-// of those that after has no longer, and of each connection set of after.
-func Compare(before, after config.Set) []Step {
-	return append(CompareInterfaces(before, after), compareSets(before, after)...)
-}
-
-// CompareInterfaces is Compare without connection sets.
-func CompareInterfaces(before, after config.Set) []Step {
-	steps := []Step{}
-	find := func(set config.Set, dev string) (config.Interface, bool) {
-		i := slices.IndexFunc(set.Interfaces, func(i config.Interface) bool { return i.Dev == dev })
-		if i < 0 {
-			return config.Interface{}, false
-		}
-		return set.Interfaces[i], true
-	}
-	add := func(dev string, engine group.Engine) {
-		was, had := find(before, dev)
-		is, has := find(after, dev)
-		s := Step{Dev: dev, Engine: engine, Changes: []shaper.Change{}}
-		if had && has {
-			s.Changes = append(s.Changes, group.DiffSettings(was.Interface, is.Interface)...)
-		}
-		s.Changes = append(s.Changes, group.Diff("out", was.OutTree, is.OutTree)...)
-		s.Changes = append(s.Changes, group.Diff("in", was.InTree, is.InTree)...)
-		steps = append(steps, s)
-	}
-	for _, i := range after.Interfaces {
-		add(i.Dev, i.Engine)
-	}
-	for _, i := range before.Interfaces {
-		if _, kept := find(after, i.Dev); !kept {
-			add(i.Dev, i.Engine)
-		}
-	}
-	return steps
-}
-
-func compareSets(before, after config.Set) (steps []Step) {
-	for _, c := range after.Collectives {
-		s := Step{Set: c.Name, Changes: []shaper.Change{}}
-		i := slices.IndexFunc(before.Collectives, func(b config.Collective) bool { return b.Name == c.Name })
-		switch {
-		case i < 0:
-			s.Changes = append(s.Changes, shaper.Change{Verb: "add", Object: "set " + c.Name})
-		case !bytes.Equal(config.FormatCollective(before.Collectives[i].Policy), config.FormatCollective(c.Policy)):
-			s.Changes = append(s.Changes, shaper.Change{Verb: "change", Object: "set " + c.Name})
-		}
-		steps = append(steps, s)
-	}
-	return steps
 }

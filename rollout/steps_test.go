@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/observe"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -16,26 +17,6 @@ func parse(t *testing.T, text string) config.Set {
 		t.Fatal(err)
 	}
 	return set
-}
-
-// Differences are those of each interface and set, also of an interface that is gone.
-func TestCompare(t *testing.T) {
-	before := parse(t, "kind: Interface\ndev: eth0\nout: {limit: 50Mbit, groups: [{name: rest, default: true}]}\n---\nkind: Interface\ndev: eth1\nout: {limit: 50Mbit, groups: [{name: rest, default: true}]}\n"+
-		"---\nkind: Collective\nname: db\ncgroup: /db\n---\nkind: Collective\nname: web\ncgroup: /web\n")
-	after := parse(t, "kind: Interface\ndev: eth0\nout: {limit: 40Mbit, groups: [{name: rest, default: true}]}\n"+
-		"---\nkind: Collective\nname: db\ncgroup: /db\n---\nkind: Collective\nname: web\ncgroup: /w\n---\nkind: Collective\nname: new\ncgroup: /new\n")
-	var b strings.Builder
-	if err := Write(&b, Compare(before, after)); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"eth0: 2 changes\n  change out limit: 50Mbit -> 40Mbit\n", "eth1: ", "  remove out group rest\n", "set db: up to date\n", "set web: 1 change\n  change set web\n", "set new: 1 change\n  add    set new\n"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("the differences lack %q:\n%s", want, b.String())
-		}
-	}
-	if steps := CompareInterfaces(before, before); len(steps) != 2 || len(steps[0].Changes)+len(steps[1].Changes) > 0 {
-		t.Errorf("of equal states: %+v", steps)
-	}
 }
 
 // idle is an engine on whose devices nothing is in force.
@@ -54,10 +35,13 @@ func (idle) Diff(p shaper.Plan) ([]shaper.Change, error) {
 func TestSteps(t *testing.T) {
 	var notes strings.Builder
 	m := &Machine{
-		Engines: map[group.Engine]shaper.Shaper{group.HTB: idle{}},
-		Devices: func() ([]string, error) { return []string{"eth0", "eth1"}, nil },
-		Foreign: func(dev string) ([2][]string, error) { return [2][]string{{}, {"program x"}}, nil },
-		State:   t.TempDir(), Note: func(format string, args ...any) { notes.WriteString(format + "\n") },
+		Observer: observe.Observer{
+			Engines: map[group.Engine]shaper.Shaper{group.HTB: idle{}},
+			Devices: func() ([]string, error) { return []string{"eth0", "eth1"}, nil },
+			Foreign: func(dev string) ([2][]string, error) { return [2][]string{{}, {"program x"}}, nil },
+			State:   t.TempDir(),
+		},
+		Note: func(format string, args ...any) { notes.WriteString(format + "\n") },
 	}
 	document := func(dev string) string {
 		return "---\nkind: Interface\ndev: \"" + dev + "\"\nout: {limit: 50Mbit, groups: [{name: rest, default: true}]}\n"

@@ -22,8 +22,8 @@ type Device struct {
 	Directions []Direction `json:"directions"`
 	Foreign    []string    `json:"foreign,omitempty"` // foreign traffic control
 	Drift      []string    `json:"drift,omitempty"`   // changes that apply would make
-	// Gone is set if the device, or Headgate's traffic control on it, was removed.
-	Gone bool `json:"gone,omitempty"`
+	// Removed is set if the device, or Headgate's traffic control on it, was removed.
+	Removed bool `json:"gone,omitempty"`
 }
 
 // Direction is one direction of a device. Total is the sum of groups and control

@@ -17,7 +17,7 @@ func WriteLines(w io.Writer, f Frame) error {
 	var b strings.Builder
 	at := f.At.UTC().Format("2006-01-02T15:04:05.000Z")
 	for _, d := range f.Devices {
-		if d.Gone {
+		if d.Removed {
 			fmt.Fprintf(&b, "%s dev=%s gone\n", at, d.Dev)
 		}
 		if d.Seconds == 0 {

@@ -26,8 +26,8 @@ func newListScreen[S any](source func() (S, error), draw func(S, Theme, int) []s
 	return ListScreen[S]{source: source, draw: draw, interval: interval, theme: theme, width: 80, height: 24}
 }
 
-// told is the message with the result of source.
-type told[S any] struct {
+// observation is the message with the result of source.
+type observation[S any] struct {
 	state S
 	err   error
 	began time.Time
@@ -39,7 +39,7 @@ func (s ListScreen[S]) Init() tea.Cmd { return s.observe }
 func (s ListScreen[S]) observe() tea.Msg {
 	began := time.Now()
 	state, err := s.source()
-	return told[S]{state, err, began}
+	return observation[S]{state, err, began}
 }
 
 // Update implements tea.Model.
@@ -51,7 +51,7 @@ func (s ListScreen[S]) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		return s.key(m.String())
 	case tick:
 		return s, s.observe
-	case told[S]:
+	case observation[S]:
 		s.err = m.err
 		if m.err == nil && !s.paused { // else keep the last state
 			s.state, s.seen = m.state, true

@@ -56,7 +56,7 @@ func (t *Tracker) Update(now time.Time, states []shaper.State) Frame {
 	for name, d := range t.devices {
 		if !found[name] {
 			*d = deviceHistory{}
-			f.Devices = append(f.Devices, Device{Dev: name, Directions: []Direction{}, Gone: true})
+			f.Devices = append(f.Devices, Device{Dev: name, Directions: []Direction{}, Removed: true})
 		}
 	}
 	slices.SortFunc(f.Devices, func(a, b Device) int { return strings.Compare(a.Dev, b.Dev) })

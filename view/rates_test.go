@@ -11,7 +11,7 @@ import (
 
 func TestRates(t *testing.T) {
 	f := frameOf(newServer(), 3)
-	if d := f.Devices[0]; d.Seconds != 1 || d.Dev != "eth0" || d.Gone {
+	if d := f.Devices[0]; d.Seconds != 1 || d.Dev != "eth0" || d.Removed {
 		t.Errorf("the device is %+v", d)
 	}
 	if !f.At.Equal(epoch.Add(3 * time.Second)) {
@@ -131,11 +131,11 @@ func TestDeviceRemoved(t *testing.T) {
 	tr.Update(epoch, []shaper.State{s.at(1)})
 	tr.Update(epoch, []shaper.State{s.at(2)})
 	f := tr.Update(epoch.Add(time.Minute), nil)
-	if len(f.Devices) != 1 || !f.Devices[0].Gone || f.Devices[0].Dev != "eth0" || !f.At.Equal(epoch.Add(time.Minute)) {
+	if len(f.Devices) != 1 || !f.Devices[0].Removed || f.Devices[0].Dev != "eth0" || !f.At.Equal(epoch.Add(time.Minute)) {
 		t.Fatalf("a removed device gives %+v", f)
 	}
 	f = tr.Update(epoch, []shaper.State{s.at(60)})
-	if d := f.Devices[0]; d.Gone || d.Seconds != 0 || len(row(t, f, "out", "storage").History) != 0 {
+	if d := f.Devices[0]; d.Removed || d.Seconds != 0 || len(row(t, f, "out", "storage").History) != 0 {
 		t.Errorf("a device that returned gives %+v", d)
 	}
 	f = tr.Update(epoch, []shaper.State{s.at(61)})

@@ -70,7 +70,7 @@ func TestWriteRelay(t *testing.T) {
 func TestRelayScreen(t *testing.T) {
 	var m tea.Model = NewRelayScreen(nil, time.Second, plainTheme())
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 60, Height: 30})
-	m, _ = m.Update(told[host.Status]{state: relayStatus()})
+	m, _ = m.Update(observation[host.Status]{state: relayStatus()})
 	text := m.View()
 	if first, second := strings.Index(text, "10.1.0.6:40001"), strings.Index(text, "10.1.0.5:40000"); first < 0 || second < first {
 		t.Errorf("the screen is\n%s", text)
@@ -80,7 +80,7 @@ func TestRelayScreen(t *testing.T) {
 			t.Errorf("%q is longer than 60", line)
 		}
 	}
-	m, _ = m.Update(told[host.Status]{err: host.ErrNotRunning})
+	m, _ = m.Update(observation[host.Status]{err: host.ErrNotRunning})
 	if text := m.View(); !strings.Contains(text, "agent east") || !strings.Contains(text, host.ErrNotRunning.Error()) {
 		t.Errorf("the screen is\n%s", text)
 	}

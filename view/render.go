@@ -67,7 +67,7 @@ func Render(f Frame, o Options) (heading string, lines []string) {
 
 // device returns the line above a device's groups.
 func (t Theme) device(d Device, width int) string {
-	if d.Gone {
+	if d.Removed {
 		return truncateStyled(t.bold.Render(d.Dev)+"  "+t.alarm.Render("bandwidth groups or device removed"), width)
 	}
 	var parts []string

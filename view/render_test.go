@@ -50,7 +50,7 @@ func TestRenderSortedAndFocused(t *testing.T) {
 	f := frameOf(newServer(), 5)
 	other := frameOf(newServer(), 1).Devices[0]
 	other.Dev = "eth1"
-	f.Devices = append(f.Devices, other, Device{Dev: "eth2", Gone: true})
+	f.Devices = append(f.Devices, other, Device{Dev: "eth2", Removed: true})
 	var b strings.Builder
 	for _, o := range []Options{
 		{Sort: ByRate, Focus: "eth0"}, {Sort: ByBorrowed, Focus: "eth0"}, {Sort: ByDrops, Focus: "eth0"}, {},
@@ -147,7 +147,7 @@ func TestLines(t *testing.T) {
 	f := frameOf(newServer(), 2)
 	f.Devices[0].Foreign = []string{`filter "x"`}
 	f.Devices[0].Drift = []string{"change out group web"}
-	f.Devices = append(f.Devices, Device{Dev: "eth1", Gone: true})
+	f.Devices = append(f.Devices, Device{Dev: "eth1", Removed: true})
 	var b strings.Builder
 	if err := WriteLines(&b, f); err != nil {
 		t.Fatal(err)

@@ -70,14 +70,14 @@ func TestSetScreen(t *testing.T) {
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 6})
 	var tracker SetTracker
 	for i := range 3 {
-		m, _ = m.Update(told[[]Set]{state: tracker.Update(twoTo1(10 + i))})
+		m, _ = m.Update(observation[[]Set]{state: tracker.Update(twoTo1(10 + i))})
 	}
 	before := m.View()
 	if n := strings.Count(before, "\n"); n != 5 || !strings.Contains(before, "controlled for 12s") {
 		t.Errorf("%d lines: %s", n+1, before)
 	}
 	m, _ = m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("p")})
-	m, _ = m.Update(told[[]Set]{state: tracker.Update(twoTo1(13))})
+	m, _ = m.Update(observation[[]Set]{state: tracker.Update(twoTo1(13))})
 	if now := m.View(); !strings.Contains(now, "controlled for 12s") || !strings.Contains(now, "paused") {
 		t.Errorf("the paused screen is %s", now)
 	}

@@ -34,8 +34,8 @@ type Sets struct {
 	// Report is called with the problems, by set, when they change.
 	Report func(errs map[string]string)
 
-	kick chan struct{}
-	told map[string]string
+	kick     chan struct{}
+	reported map[string]string
 
 	mu          sync.Mutex
 	want        []collective.Policy
@@ -91,8 +91,8 @@ func (s *Sets) Run(ctx context.Context) {
 		if next > 0 {
 			again.Reset(next)
 		}
-		if !maps.Equal(errs, s.told) || s.told == nil {
-			s.told = errs
+		if !maps.Equal(errs, s.reported) || s.reported == nil {
+			s.reported = errs
 			for name, problem := range errs {
 				slog.Warn("connection set does not run as configured", "set", name, "error", problem)
 			}

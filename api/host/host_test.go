@@ -79,3 +79,35 @@ func TestResolve(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// A configuration is compared with the devices that the agent reported, which have alternative names. A device that
+// the service lists without its state does not exist on the host.
+func TestConflicts(t *testing.T) {
+	document := func(dev string) string {
+		return "---\nkind: Interface\ndev: \"" + dev + "\"\nout: {limit: 2Gbit, groups: [{name: rest, default: true}]}\n"
+	}
+	set, err := config.Parse("f.yaml", []byte(document("eth0")+document("wan")+document("eth1")+document("eth7")+document("eth9")+document("tap*")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := `[{"name": "eth0", "altnames": ["wan"], "up": true, "speed": "1Gbit"}, {"name": "eth1", "up": true, "owner": "local"}, {"name": "eth9"}]`
+	state := `{"name": "h1"}`
+	h := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, state) })
+	if c, err := h.Conflicts(t.Context(), set); err != nil || !c.Disconnected {
+		t.Errorf("without a report of the agent: %+v, %v", c, err)
+	}
+	state = `{"name": "h1", "devices": ` + devices + `}`
+	c, err := h.Conflicts(t.Context(), set)
+	if err != nil || c.Disconnected {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if len(c.Duplicate) != 1 || c.Duplicate[0].Key != "dev" || c.Duplicate[0].Line != 7 {
+		t.Errorf("duplicate: %+v", c.Duplicate)
+	}
+	if !slices.Equal(c.Missing, []string{"eth7", "eth9"}) || !slices.Equal(c.Local, []string{"eth1"}) {
+		t.Errorf("missing %v, local %v", c.Missing, c.Local)
+	}
+	if len(c.Speeds) != 1 || c.Speeds[0].Line != 4 || c.Speeds[0].Key != "out.limit" {
+		t.Errorf("speeds: %+v", c.Speeds)
+	}
+}

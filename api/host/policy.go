@@ -68,35 +68,41 @@ func (h Host) Apply(ctx context.Context, set config.Set, dry bool) (before, afte
 	}
 }
 
-// Warnings returns warnings about conflicts between a configuration and the devices that the host's agent
-// reported.
-func (h Host) Warnings(ctx context.Context, set config.Set) ([]string, error) {
-	host, err := api.Decode[api.HostState](h.Client.GetHost(ctx, h.Name))
-	if err != nil {
-		return nil, err
-	}
-	if host.Devices == nil {
-		return []string{fmt.Sprintf("headgate: warning: agent of %s is disconnected: cannot check the devices", h.Name)}, nil
-	}
-	return h.conflicts(set, *host.Devices), nil
+// Conflicts are the conflicts between a configuration and the devices that the host's agent reported.
+type Conflicts struct {
+	// Disconnected is true if the agent is disconnected: the devices are unknown, and all else is empty.
+	Disconnected bool
+	// Duplicate lists the documents whose device another document configures under another name.
+	Duplicate config.Errors
+	// Missing lists the devices of the configuration that the host does not have, as the configuration names them.
+	Missing []string
+	// Speeds lists the limits above the speed of a link.
+	Speeds []placement.Warning
+	// Local lists the devices that are configured on the host itself, which takes precedence.
+	Local []string
 }
 
-// conflicts returns warnings about devices that the host does not have, about devices that its local files
-// configure, and about limits above the speed of its links.
-func (h Host) conflicts(set config.Set, devices api.HostDevices) (out []string) {
-	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+// Conflicts returns the conflicts between a configuration and the devices that the host's agent reported.
+func (h Host) Conflicts(ctx context.Context, set config.Set) (Conflicts, error) {
+	host, err := api.Decode[api.HostState](h.Client.GetHost(ctx, h.Name))
+	if err != nil {
+		return Conflicts{}, err
+	}
+	if host.Devices == nil {
+		return Conflicts{Disconnected: true}, nil
+	}
+	return conflicts(set, *host.Devices), nil
+}
+
+func conflicts(set config.Set, devices api.HostDevices) (out Conflicts) {
 	// A device without Up does not exist on the host: the service lists it because it has a document.
 	devices = slices.DeleteFunc(slices.Clone(devices), func(d api.HostDevice) bool { return d.Up == nil })
 	names := altNamesOf(devices)
 	set, err := set.WithAltNames(names)
-	if twice := (config.Errors{}); errors.As(err, &twice) {
-		for _, m := range twice {
-			warn("%s:%d: %s: warning: on %s %s", m.File, m.Line, m.Key, h.Name, m.Message)
-		}
-	}
+	errors.As(err, &out.Duplicate)
 	for _, i := range set.Interfaces {
 		if !group.IsPattern(i.Dev) && !slices.ContainsFunc(devices, func(d api.HostDevice) bool { return d.Name == names.Kernel(i.Dev) }) {
-			warn("headgate: warning: %s: no such device on host %s", i.Dev, h.Name)
+			out.Missing = append(out.Missing, i.Dev)
 		}
 	}
 	var all []string
@@ -106,14 +112,10 @@ func (h Host) conflicts(set config.Set, devices api.HostDevices) (out []string) 
 		if d.Speed != nil {
 			speeds[d.Name], _ = unit.ParseRate(*d.Speed)
 		}
-	}
-	for _, w := range placement.Speeds(set, all, func(dev string) (unit.Rate, bool) { return speeds[dev], speeds[dev] > 0 }) {
-		warn("%v", w)
-	}
-	for _, d := range devices {
 		if _, ok := set.For(d.Name); ok && d.Owner != nil && *d.Owner == api.Local {
-			warn("headgate: warning: %s: configured locally on host %s, by a file or by hand, which takes precedence", d.Name, h.Name)
+			out.Local = append(out.Local, d.Name)
 		}
 	}
+	out.Speeds = placement.Speeds(set, all, func(dev string) (unit.Rate, bool) { return speeds[dev], speeds[dev] > 0 })
 	return out
 }

@@ -27,11 +27,11 @@ const (
 // watchedHost is a host of a service whose groups are shown.
 type watchedHost struct {
 	Host
-	dev    string
-	last   time.Time // time of the newest report that was shown, by the host's clock
-	said   string    // names and guarantees when wanted was read, to detect changes
-	wanted map[string]interfaceConfig
-	read   time.Time // when wanted was read
+	dev     string
+	last    time.Time // time of the newest report that was shown, by the host's clock
+	groups  string    // names and guarantees when configs was read, to detect changes
+	configs map[string]interfaceConfig
+	read    time.Time // when configs was read
 }
 
 // interfaceConfig is the configuration of an interface that reports do not have: limits by direction,
@@ -88,7 +88,7 @@ func (w *watchedHost) loadConfig(ctx context.Context, rates api.RateList) error 
 	for _, g := range rates.Items {
 		fmt.Fprintln(&b, g.Dev, g.Direction, g.Group, g.GuaranteedBps)
 	}
-	if w.said == b.String() && time.Since(w.read) < configMaxAge {
+	if w.groups == b.String() && time.Since(w.read) < configMaxAge {
 		return nil
 	}
 	names, err := w.Interfaces(ctx)
@@ -109,7 +109,7 @@ func (w *watchedHost) loadConfig(ctx context.Context, rates api.RateList) error 
 		}
 		wanted[g.Dev] = read[name]
 	}
-	w.wanted, w.said, w.read = wanted, b.String(), time.Now()
+	w.configs, w.groups, w.read = wanted, b.String(), time.Now()
 	return nil
 }
 
@@ -159,10 +159,10 @@ func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 	places := map[string]int{} // indices of the current device's groups in their trees
 	for _, g := range rates {
 		if n := len(states); n == 0 || states[n-1].Dev != g.Dev {
-			states = append(states, shaper.State{Dev: g.Dev, Engine: w.wanted[g.Dev].engine, Plan: shaper.Plan{Dev: g.Dev}})
+			states = append(states, shaper.State{Dev: g.Dev, Engine: w.configs[g.Dev].engine, Plan: shaper.Plan{Dev: g.Dev}})
 			clear(places)
 		}
-		s, wanted := &states[len(states)-1], w.wanted[g.Dev]
+		s, wanted := &states[len(states)-1], w.configs[g.Dev]
 		if g.At != nil {
 			s.At = *g.At
 		}

@@ -12,13 +12,13 @@ import (
 
 // tenantGroup is a group that the operator assigned to a tenant.
 type tenantGroup struct {
-	Host      string    `json:"host"`
-	Dev       string    `json:"dev"`
-	Direction string    `json:"direction"`
-	Group     string    `json:"group"`
-	Rate      unit.Rate `json:"guaranteed_rate"`
-	Most      unit.Rate `json:"ceiling_rate,omitempty"`
-	Free      unit.Rate `json:"unallocated"`
+	Host        string    `json:"host"`
+	Dev         string    `json:"dev"`
+	Direction   string    `json:"direction"`
+	Group       string    `json:"group"`
+	Rate        unit.Rate `json:"guaranteed_rate"`
+	CeilingRate unit.Rate `json:"ceiling_rate,omitempty"`
+	Unallocated unit.Rate `json:"unallocated"`
 }
 
 // key is the group's sort key and page cursor.
@@ -48,7 +48,7 @@ func (s *Server) ListTenantGroups(w http.ResponseWriter, r *http.Request, name s
 				groups, err = groupStates(i, direction, store.Token{})
 				for _, g := range groups {
 					if i.Owners[direction+"/"+g.Path] == name {
-						all = append(all, tenantGroup{host, i.Dev, direction, g.Path, g.Rate, g.Most, g.Free})
+						all = append(all, tenantGroup{host, i.Dev, direction, g.Path, g.Rate, g.CeilingRate, g.Unallocated})
 					}
 				}
 				if err != nil {

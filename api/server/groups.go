@@ -15,10 +15,10 @@ import (
 // groupState is a group with its resolved rates.
 type groupState struct {
 	groupDoc
-	Path string    `json:"path"`
-	Rate unit.Rate `json:"guaranteed_rate"`        // the guarantee
-	Most unit.Rate `json:"ceiling_rate,omitempty"` // the ceiling
-	Free unit.Rate `json:"unallocated"`            // the unallocated part of the guarantee
+	Path        string    `json:"path"`
+	Rate        unit.Rate `json:"guaranteed_rate"`        // the guarantee
+	CeilingRate unit.Rate `json:"ceiling_rate,omitempty"` // the ceiling
+	Unallocated unit.Rate `json:"unallocated"`            // the unallocated part of the guarantee
 }
 
 // groupRef is the location of a group: host, device, direction and path.

@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Processor time by tasks of one process, threads of the kernel, and interrupts. */
+/* Measures the processor time of the tasks of one process, kernel threads and softirqs. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -22,8 +22,8 @@ struct task_struct {
 
 struct processor {
 	__u64 busy_ns;
-	__u64 since_ns;   /* the task that runs began */
-	__u64 softirq_ns; /* an interrupt in another's time began, 0 is none */
+	__u64 since_ns;   /* start time of the current task */
+	__u64 softirq_ns; /* start time of a softirq during a task that does not count; 0: none */
 };
 
 struct {
@@ -40,7 +40,8 @@ static struct processor *here(void)
 	return bpf_map_lookup_elem(&processors, &zero);
 }
 
-/* The idle task (pid 0) is a thread of the kernel, too. */
+/* Reports whether the time of a task counts. The idle task (pid 0) is a kernel thread that
+ * does not. */
 static int counts(const struct task_struct *t)
 {
 	return t->pid != 0 && (t->tgid == own_tgid || (t->flags & PF_KTHREAD));

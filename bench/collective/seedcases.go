@@ -213,13 +213,13 @@ func (s *seedRun) resent() (n uint64, segments float64) {
 // recovered returns the rate from 5 s after the congestion on, relative to that before it, of the
 // database with the lower value.
 func (s *seedRun) recovered() float64 {
-	least := math.Inf(1)
+	lowest := math.Inf(1)
 	for _, f := range []string{"db1", "db2"} {
 		before := s.Flow(f).Between(s.times.db+time.Second, s.times.ftp).DeliveredRate()
 		after := s.Flow(f).Between(s.times.quiet+5*time.Second, s.times.quiet+15*time.Second).DeliveredRate()
-		least = min(least, after/before)
+		lowest = min(lowest, after/before)
 	}
-	return least
+	return lowest
 }
 
 // capsGone returns the time from the end of the congestion until the first second without any cap.

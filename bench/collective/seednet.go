@@ -75,15 +75,15 @@ func (c seedCase) id() string {
 }
 
 // profile is a RED of the paper: L_min a third of L_max, P_D 10 %.
-func profile(most int) link.Profile {
-	return link.Profile{Min: link.Amount{Segments: most / 3}, Max: link.Amount{Segments: most}, Probability: 0.1}
+func profile(maxQueue int) link.Profile {
+	return link.Profile{Min: link.Amount{Segments: maxQueue / 3}, Max: link.Amount{Segments: maxQueue}, Probability: 0.1}
 }
 
 func (c seedCase) topology() *lab.Topology {
-	most := queues[c.queue]
+	maxQueue := queues[c.queue]
 	port := link.Spec{
-		Rate: seedRate, Delay: seedDelay, Queue: link.Amount{Segments: 2 * most},
-		RED: &link.RED{Profile: profile(most / 2), Classes: []link.REDClass{{DSCP: []uint8{af31}, Profile: profile(most)}}},
+		Rate: seedRate, Delay: seedDelay, Queue: link.Amount{Segments: 2 * maxQueue},
+		RED: &link.RED{Profile: profile(maxQueue / 2), Classes: []link.REDClass{{DSCP: []uint8{af31}, Profile: profile(maxQueue)}}},
 	}
 	hosts := map[string]string{"net.ipv4.tcp_ecn": "0"}
 	if c.control == "reno" {

@@ -194,11 +194,11 @@ func (c scaleCase) judge(sheet *bench.Sheet, found findings) {
 		sheet.Keep("rounds", found)
 	}
 	for claim, v := range found {
-		most := slices.Max(v)
+		largest := slices.Max(v)
 		switch {
 		case claim == assigning: // reported with the re-rating
 		case claim == c.id("no-op-apply") || strings.HasPrefix(claim, c.id("lost")):
-			sheet.Set(claim, most)
+			sheet.Set(claim, largest)
 		default:
 			sheet.SetAll(claim, v)
 		}

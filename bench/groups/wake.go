@@ -346,10 +346,10 @@ func (c wakeCase) plot(f *found, change time.Duration, row, what string) plot.Pl
 
 // cumulative returns the distribution function of times.
 func cumulative(name string, times []float64, colour int, dashed bool) plot.Line {
-	least := ms(wakeBin)
-	l := plot.Line{Name: name, Colour: colour, Dashed: dashed, Steps: true, X: []float64{least}, Y: []float64{0}}
+	lowest := ms(wakeBin)
+	l := plot.Line{Name: name, Colour: colour, Dashed: dashed, Steps: true, X: []float64{lowest}, Y: []float64{0}}
 	for i, v := range slices.Sorted(slices.Values(times)) {
-		l.X, l.Y = append(l.X, max(v, least)), append(l.Y, float64(i+1)/float64(len(times)))
+		l.X, l.Y = append(l.X, max(v, lowest)), append(l.Y, float64(i+1)/float64(len(times)))
 	}
 	return l
 }

@@ -104,7 +104,7 @@ type wireFound struct {
 	Rate        float64 `json:"rate"`
 	Processors  float64 `json:"busy_processors"`
 	P99Ms       float64 `json:"ping_p99_ms"`
-	MostMs      float64 `json:"ping_max_ms"`
+	MaxMs       float64 `json:"ping_max_ms"`
 	Inside      uint64  `json:"retransmitted_inside"`
 	InsideRate  float64 `json:"rate_inside"`
 	Bulk        uint64  `json:"retransmitted_bulk"`
@@ -161,7 +161,7 @@ func (c wireCase) measure(ctx context.Context, quick bool, name string) (w wireF
 	}
 	at := func(d time.Duration) int64 { return f.traffic.StartMonotonicNs + int64(d) }
 	ping := f.probe.Between(at(settle), at(settle+length-100*time.Millisecond))
-	w.P99Ms, w.MostMs, w.LostProbes = ping.P99Us/1e3, ping.MaxUs/1e3, f.probe.Lost
+	w.P99Ms, w.MaxMs, w.LostProbes = ping.P99Us/1e3, ping.MaxUs/1e3, f.probe.Lost
 	return w, nil
 }
 
@@ -199,7 +199,7 @@ func (c wireCase) judge(s *bench.Sheet, w, hand wireFound) {
 	s.Set(c.id("inside"), float64(w.Inside))
 	s.Note(c.id("total"), "%s Mbit/s", bench.Number(w.Rate/1e6))
 	s.Note(c.id("cpu"), "%s busy processors", bench.Number(w.Processors))
-	s.Note(c.id("ping"), "at most %s ms", bench.Number(w.MostMs))
+	s.Note(c.id("ping"), "at most %s ms", bench.Number(w.MaxMs))
 	s.Note(c.id("inside"), "%d retransmissions of the greedy connections", w.Bulk)
 	if w.Dropped != nil {
 		s.Note(c.id("inside"), "the engine itself dropped %d of the group's packets in the whole run; other retransmissions are due to TCP's timers", *w.Dropped)

@@ -22,8 +22,8 @@ type tcpCase struct {
 
 const (
 	tcpRTT = 50 * time.Millisecond
-	// leastTimeout is Linux's minimum retransmission timeout on top of the RTT (TCP_RTO_MIN).
-	leastTimeout = 200 * time.Millisecond
+	// minTimeout is Linux's minimum retransmission timeout on top of the RTT (TCP_RTO_MIN).
+	minTimeout = 200 * time.Millisecond
 )
 
 func tcpCases() (out []bench.Case) {
@@ -63,7 +63,7 @@ func (c tcpCase) run(ctx context.Context, r *bench.Run) error {
 	}
 	// The window of Linux's Reno grows with the acknowledged data, not with the number of
 	// acknowledgements (tcp_reno_cong_avoid): delayed ones do not slow it down, so b is 1.
-	want := pftk(c.loss, tcpRTT, tcpRTT+leastTimeout, 1) * segment * 8
+	want := pftk(c.loss, tcpRTT, tcpRTT+minTimeout, 1) * segment * 8
 	got := bench.Median(rates)
 	sheet := r.Sheet(bench.Ours)
 	sheet.Keep("goodput_bit_s", rates)

@@ -2,9 +2,9 @@
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 //
-// A token bucket without a queue: what does not fit is dropped. It is asked once
-// per packet as the kernel handles it, so a super-packet passes or falls whole,
-// as with act_police.
+// A token bucket without a queue: packets that exceed it are dropped. It decides once per
+// packet of the kernel, so that a super-packet passes or is dropped whole, as with
+// act_police.
 
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -18,7 +18,7 @@ volatile const __u64 burst_bytes = 1;
 struct bucket {
 	struct bpf_spin_lock lock;
 	__u32 pad;
-	__u64 tokens_ns; // what is saved up, as time at the rate
+	__u64 tokens_ns; // tokens as time at the rate
 	__u64 filled_at_ns;
 };
 
@@ -50,7 +50,7 @@ int policer(struct __sk_buff *skb)
 	if (fits)
 		b->tokens_ns -= cost;
 	bpf_spin_unlock(&b->lock);
-	// STOLEN looks like a loss; SHOT at the sender's own egress makes TCP wait for
-	// timers.
+	// TC_ACT_STOLEN looks like a loss on the path. TC_ACT_SHOT at the sender's own egress
+	// makes TCP wait for timers.
 	return fits ? TC_ACT_UNSPEC : TC_ACT_STOLEN;
 }

@@ -217,7 +217,7 @@ func (s *stage) available(ctx context.Context, r *bench.Run, id string, spec lin
 		others[d] = newOthers(spec, seed+uint64(i), stats[i].Begun)
 	}
 	var off []float64
-	aborts, most, bias := 0, 0.0, 0.0
+	aborts, maxBytes, bias := 0, 0.0, 0.0
 	late, wanted := 0, pick(r.Quick, 2, 26)
 	for len(off) < wanted && late < wanted {
 		before, _ := s.WireStats(0)
@@ -247,7 +247,7 @@ func (s *stage) available(ctx context.Context, r *bench.Run, id string, spec lin
 			truth := others[d].left(from, to)
 			high := (a.Available.Available.Value - truth) / allowedAvailable(truth, float64(spec.Rate))
 			off, bias = append(off, math.Abs(high)), bias+high
-			most = max(most, float64(a.Bytes))
+			maxBytes = max(maxBytes, float64(a.Bytes))
 		}
 	}
 	sheet := r.Sheet(bench.Ours)
@@ -256,7 +256,7 @@ func (s *stage) available(ctx context.Context, r *bench.Run, id string, spec lin
 		sheet.Note(id+"/p90", "%d more runs do not count: the emulator was late by more than %v", late, wire.DefaultLateBound)
 	}
 	sheet.Note(id+"/p90", "%d runs; an error of 1 is max(8 %%, 2 %% of C); median %s, largest %s, mean bias %s", len(off), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)), bench.Number(bias/float64(max(len(off)-aborts, 1))))
-	sheet.Set(id+"/bytes", most/1e6)
+	sheet.Set(id+"/bytes", maxBytes/1e6)
 	sheet.Note(id+"/bytes", "including the capacity and the token rate that are measured before")
 	sheet.Set(id+"/aborts", float64(aborts))
 	return nil

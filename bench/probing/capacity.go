@@ -36,7 +36,7 @@ func drawNarrow(d *bench.Draw) narrow {
 		hop.Cross = crossOf(d, cross*float64(hop.Rate))
 		n.Hops = append(n.Hops, hop)
 	}
-	if rate := bench.OneOf(d, 200e6, 400e6, 600e6); n.capacity <= mostShaped && rate < 0.9*n.capacity && d.Int(0, 2) > 0 {
+	if rate := bench.OneOf(d, 200e6, 400e6, 600e6); n.capacity <= maxShaped && rate < 0.9*n.capacity && d.Int(0, 2) > 0 {
 		hop := &n.Hops[d.Int(0, hops-1)]
 		hop.Bucket = &link.Bucket{Rate: unit.Rate(rate), Size: bench.OneOf[unit.Bytes](d, 1600, 10_000, 100_000)}
 		hop.Cross = crossOf(d, cross*rate)
@@ -44,7 +44,7 @@ func drawNarrow(d *bench.Draw) narrow {
 	return n
 }
 
-const mostShaped = 2e9
+const maxShaped = 2e9
 
 // seedCapacity is the dissertation's method, with its intervals between pairs.
 var seedCapacity = capacity.NarrowLink{Length: 3}

@@ -33,9 +33,9 @@ func testbed(a, b [3]float64, crossA, crossB float64, d *bench.Draw) sim.Meeting
 		return p
 	}
 	m := sim.Meeting{
-		Own:    []sim.Path{own(a, crossA), own(b, crossB)},
-		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: endless}}, Noise: time.Duration(d.Uniform(500, 1000))},
-		Jitter: d.Duration(20*time.Microsecond, time.Millisecond),
+		Branches: []sim.Path{own(a, crossA), own(b, crossB)},
+		Shared:   sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: endless}}, Noise: time.Duration(d.Uniform(500, 1000))},
+		Jitter:   d.Duration(20*time.Microsecond, time.Millisecond),
 	}
 	return m
 }
@@ -80,9 +80,9 @@ var ratioCells = []ratios{
 
 // drawnRatio returns two paths from the range of the targets. In the dissertation's figures a path's
 // last link, with cross traffic as well, is 2.5 to 5 times as fast as the narrow one.
-func drawnRatio(d *bench.Draw, least, most float64) (sim.Meeting, float64) {
+func drawnRatio(d *bench.Draw, low, high float64) (sim.Meeting, float64) {
 	r, c := d.Log(1, 8), d.Log(50e6, 400e6)
-	own := func(c float64) [3]float64 { return [3]float64{c * d.Uniform(1.2, 4), c, c * d.Uniform(least, most)} }
+	own := func(c float64) [3]float64 { return [3]float64{c * d.Uniform(1.2, 4), c, c * d.Uniform(low, high)} }
 	return testbed(own(c), own(c*r), d.Uniform(0.1, 0.6), d.Uniform(0.1, 0.5), d), r
 }
 
@@ -115,11 +115,11 @@ func race(m sim.Meeting, seed uint64, step func([]probe.JointSample) (probe.Join
 			break
 		}
 		samples = append(samples, n.Send(j))
-		most := 0.0
+		largest := 0.0
 		for _, t := range j.Trains {
-			most = max(most, float64(t.Bytes()))
+			largest = max(largest, float64(t.Bytes()))
 		}
-		bytes += most
+		bytes += largest
 	}
 	return samples, bytes
 }

@@ -149,9 +149,9 @@ func (p pool) setSpent(sheet *bench.Sheet, bytes, seconds string) {
 func honestClaims(name string) []bench.Claim {
 	id := "honest/" + name
 	return []bench.Claim{
-		bench.NewClaim(id+"/covers-at-least", "intervals that include the truth", coversLeast),
-		bench.NewClaim(id+"/covers-at-most", "intervals that include the truth", coversMost),
-		bench.NewClaim(id+"/width", "median width of the interval", widthMost),
+		bench.NewClaim(id+"/covers-at-least", "intervals that include the truth", minCovers),
+		bench.NewClaim(id+"/covers-at-most", "intervals that include the truth", maxCovers),
+		bench.NewClaim(id+"/width", "median width of the interval", maxWidth),
 		bench.NewClaim(id+"/abstentions", "paths without an estimate", abstentions),
 	}
 }

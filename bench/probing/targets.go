@@ -18,9 +18,9 @@ var (
 	ratioOffHard  = bench.Target{Op: "<=", Value: 10, Unit: "%"}
 	recalled      = bench.Target{Op: ">=", Value: 95, Unit: "%"}
 	parameterOff  = bench.Target{Op: "<=", Value: 5, Unit: "%"}
-	coversLeast   = bench.Target{Op: ">=", Value: 85, Unit: "%"}
-	coversMost    = bench.Target{Op: "<=", Value: 95, Unit: "%"}
-	widthMost     = bench.Target{Op: "<=", Value: 2, Unit: "of the p90 error"}
+	minCovers     = bench.Target{Op: ">=", Value: 85, Unit: "%"}
+	maxCovers     = bench.Target{Op: "<=", Value: 95, Unit: "%"}
+	maxWidth      = bench.Target{Op: "<=", Value: 2, Unit: "of the p90 error"}
 	abstentions   = bench.Target{Op: "<=", Value: 2, Unit: "%"}
 	harmDelay     = bench.Target{Op: "<=", Value: 10, Unit: "ms"}
 	harmLoss      = bench.Target{Op: "<=", Value: 0.1, Unit: "%"}

@@ -106,11 +106,11 @@ func setBuckets(sheet *bench.Sheet, all []bucketSaid) {
 			none++
 		default:
 			bounds++
-			least := b.said.Low
+			bound := b.said.Low
 			if b.said.AtLeast {
-				least = b.said.Value
+				bound = b.said.Value
 			}
-			if least <= b.on.bucket+allowed {
+			if bound <= b.on.bucket+allowed {
 				held++
 			}
 		}

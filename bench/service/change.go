@@ -30,8 +30,8 @@ func changeCases(d *bench.Draw) []bench.Case {
 	return []bench.Case{{
 		Name: "change",
 		Claims: []bench.Claim{
-			bench.NewClaim("change/p50", "time from the request to the new rate in the kernel, median", changeHalf),
-			bench.NewClaim("change/p99", "99 of 100", changeMost),
+			bench.NewClaim("change/p50", "time from the request to the new rate in the kernel, median", changeP50),
+			bench.NewClaim("change/p99", "99 of 100", changeP99),
 			bench.NewClaim("change/timed", "timed changes", measured),
 		},
 		Takes: func(quick bool) time.Duration { return 20*time.Second + time.Duration(timed(quick))*changeEvery },

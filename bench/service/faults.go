@@ -25,8 +25,8 @@ var (
 const (
 	// faultPatience is the time limit for a new leader, and for a change to reach the kernel.
 	faultPatience = 60 * time.Second
-	// faultLeast is the minimum duration of a fault, in which the agents are observed.
-	faultLeast = 8 * time.Second
+	// minFault is the minimum duration of a fault, in which the agents are observed.
+	minFault = 8 * time.Second
 	// afterFault is how long leaders are counted after the fault.
 	afterFault = 5 * time.Second
 	// skew is how much the leader's clock is ahead, and that of another controller behind: certificates that were
@@ -249,7 +249,7 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 		time.Sleep(50 * time.Millisecond)
 	}
 	if ended.IsZero() {
-		time.Sleep(time.Until(injected.Add(faultLeast)))
+		time.Sleep(time.Until(injected.Add(minFault)))
 		ended = time.Now()
 	}
 	if err := over(); err != nil {

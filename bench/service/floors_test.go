@@ -19,7 +19,7 @@ func TestFloors(t *testing.T) {
 	}{
 		"all answered, and full":         {burst(1000, 0, capacity), true},
 		"none answered":                  {burst(0, 0, 0), false},
-		"one too few answered":           {burst(leastAnswered-1, 0, capacity), false},
+		"one too few answered":           {burst(minAnswered-1, 0, capacity), false},
 		"not filled":                     {burst(1000, 0, capacity-unit.Mbit), false},
 		"not filled, by a wrong refusal": {burst(1000, 1, capacity-unit.Mbit), true},
 		"1 Gbit/s":                       {loaded(960e6), true},

@@ -33,8 +33,8 @@ const (
 	heldOff = 0.25
 	// heldLead is the time before a fault, until the group is in force.
 	heldLead = 3 * time.Second
-	// heldLeast is the minimum number of observed seconds of a fault.
-	heldLeast = 3
+	// minHeld is the minimum number of observed seconds of a fault.
+	minHeld = 3
 	// heldEvery is the interval between two observations of the kernel, and heldPrompt is the maximum
 	// duration of one, which is the uncertainty of its time.
 	heldEvery, heldPrompt = 200 * time.Millisecond, 100 * time.Millisecond
@@ -140,7 +140,7 @@ func (h *holding) missed(from, to time.Time) (missed []string, err error) {
 		}
 		return stood
 	})
-	if seen < heldLeast {
+	if seen < minHeld {
 		return nil, fmt.Errorf("only %d seconds of the fault were observed", seen)
 	}
 	return append(missed, wrong...), nil

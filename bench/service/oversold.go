@@ -22,7 +22,7 @@ import (
 const atOnce = 1000
 
 // Chosen by this project: a run with fewer answered requests proves too little.
-const leastAnswered = 900
+const minAnswered = 900
 
 // Chosen by this project.
 const (
@@ -95,10 +95,10 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 			if err != nil {
 				return err
 			}
-			most := total(there)
+			maxTotal := total(there)
 			granted, wrongly, gone, unsure := h.settle(there)
 			impossible := h.violations(r, "the thousand")
-			if err := burst(atOnce-unsure, wrongly+gone+int(impossible), most); err != nil {
+			if err := burst(atOnce-unsure, wrongly+gone+int(impossible), maxTotal); err != nil {
 				return err
 			}
 			sheet.Set(id+"/granted", float64(granted))
@@ -131,7 +131,7 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 			if there, err = h.look(ctx); err != nil {
 				return err
 			}
-			most = max(most, total(there))
+			maxTotal = max(maxTotal, total(there))
 			sheet.Set(id+"/mixed", h.violations(r, "those who change"))
 
 			if err := p.stopAll(syscall.SIGKILL); err != nil {
@@ -152,7 +152,7 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 				return err
 			}
 			sheet.Set(id+"/restore", float64(differs))
-			sheet.Set(id+"/sum", 100*float64(most)/float64(capacity))
+			sheet.Set(id+"/sum", 100*float64(maxTotal)/float64(capacity))
 			return nil
 		},
 	}}
@@ -165,8 +165,8 @@ func burst(answered, wrong int, promised unit.Rate) error {
 	switch {
 	case wrong > 0 || promised > capacity:
 		return nil
-	case answered < leastAnswered:
-		return fmt.Errorf("only %d of %d requests were answered, want at least %d", answered, atOnce, leastAnswered)
+	case answered < minAnswered:
+		return fmt.Errorf("only %d of %d requests were answered, want at least %d", answered, atOnce, minAnswered)
 	case promised < capacity:
 		return fmt.Errorf("%v of %v are allocated: the requests have not filled the interface", promised, capacity)
 	}

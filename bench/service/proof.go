@@ -283,9 +283,9 @@ func (e *enforcing) disturb(ctx context.Context, ends [2]shapedEnd, faults []slo
 	return made, nil
 }
 
-// nextSecond waits for the first whole second of the clock that is not before a time.
-func nextSecond(least time.Duration) {
-	time.Sleep(time.Until(time.Now().Add(least).Truncate(time.Second).Add(time.Second)))
+// nextSecond waits until the first whole second of the clock after at least minWait.
+func nextSecond(minWait time.Duration) {
+	time.Sleep(time.Until(time.Now().Add(minWait).Truncate(time.Second).Add(time.Second)))
 }
 
 // slow gives a class only a part of its rate for a while.

@@ -43,7 +43,7 @@ func scaleCase(n int) bench.Case {
 			bench.NewClaim(name+"/cores", "processors used by controllers and stores", cores),
 			bench.NewClaim(name+"/memory", "memory of controllers and stores", memory),
 			bench.NewClaim(name+"/lost", "lost reports", lost),
-			bench.NewClaim(name+"/api-p99", "99 of 100 requests", apiMost),
+			bench.NewClaim(name+"/api-p99", "99 of 100 requests", apiP99),
 		},
 		Takes: func(quick bool) time.Duration {
 			if quick {

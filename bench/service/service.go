@@ -31,12 +31,12 @@ fit. Calls without a response, or with a 5xx, may have been executed or not.`
 
 // Targets of the service.
 var (
-	changeHalf = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
-	changeMost = bench.Target{Op: "<=", Value: 100, Unit: "ms"}
+	changeP50  = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
+	changeP99  = bench.Target{Op: "<=", Value: 100, Unit: "ms"}
 	cores      = bench.Target{Op: "<=", Value: 0.5, Unit: "cores"}
 	memory     = bench.Target{Op: "<=", Value: 600, Unit: "MiB"}
 	lost       = bench.Target{Op: "<=", Value: 0, Unit: "reports"}
-	apiMost    = bench.Target{Op: "<=", Value: 100, Unit: "ms"}
+	apiP99     = bench.Target{Op: "<=", Value: 100, Unit: "ms"}
 	back       = bench.Target{Op: "<=", Value: 10, Unit: "s"}
 	violations = bench.Target{Op: "<=", Value: 0, Unit: "violations"}
 	full       = bench.Target{Op: "<=", Value: 100, Unit: "% of capacity"}

@@ -38,8 +38,8 @@ const (
 	upgradeSample = 100 * time.Millisecond
 	// upgradeBuffer holds a second of the datagrams: a receiver that stalls loses none.
 	upgradeBuffer = 32 << 20
-	// upgradeLeast is the minimum part of 1 Gbit/s that has to arrive.
-	upgradeLeast = 0.9
+	// minArrived is the minimum part of 1 Gbit/s that has to arrive.
+	minArrived = 0.9
 )
 
 func upgradeTimes(quick bool) int {
@@ -196,8 +196,8 @@ func setLosses(sheet *bench.Sheet, flows []traffic.FlowResult, spans []span) err
 
 // loaded returns an error for a run with less traffic than the target requires.
 func loaded(rate float64) error {
-	if least := upgradeLeast * float64(upgradeTCP+upgradeUDP); rate < least {
-		return fmt.Errorf("%.0f Mbit/s arrived, want %.0f: the losses are not those under 1 Gbit/s", rate/1e6, least/1e6)
+	if minRate := minArrived * float64(upgradeTCP+upgradeUDP); rate < minRate {
+		return fmt.Errorf("%.0f Mbit/s arrived, want %.0f: the losses are not those under 1 Gbit/s", rate/1e6, minRate/1e6)
 	}
 	return nil
 }

@@ -45,12 +45,12 @@ type Connection struct {
 
 // slotState is the state of a slot at the last look.
 type slotState struct {
-	id    collective.ID // 0 is a free slot
-	begun uint64        // a socket may connect again
-	set   uint32
-	told  bool // changed was called with this count
-	count uint64
-	hot   int // remaining looks while it stays hot without a change
+	id       collective.ID // 0 is a free slot
+	begun    uint64        // a socket may connect again
+	set      uint32
+	notified bool // changed was called with this count
+	count    uint64
+	hot      int // remaining looks while it stays hot without a change
 }
 
 // staysHot is the number of looks for which a slot without a change is still looked at
@@ -93,7 +93,7 @@ func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id
 	s, w := &t.all[i], &t.slotStates[i]
 	id := collective.ID(atomic.LoadUint64(&s.Cookie))
 	if begun := atomic.LoadUint64(&s.BegunNs); id != w.id || begun != w.begun {
-		if w.told {
+		if w.notified {
 			ended(w.set, w.id)
 		}
 		*w = slotState{id: id, begun: begun}
@@ -101,7 +101,7 @@ func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id
 	if id == 0 {
 		return false
 	}
-	if w.told && w.count == atomic.LoadUint64(&s.Count) {
+	if w.notified && w.count == atomic.LoadUint64(&s.Count) {
 		w.hot = max(w.hot-1, 0)
 		return w.hot > 0
 	}
@@ -109,10 +109,10 @@ func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id
 	if !ok || collective.ID(c.Cookie) != id {
 		return w.hot > 0 // the kernel is writing it, or it just ended
 	}
-	if w.told && c.Set != w.set {
+	if w.notified && c.Set != w.set {
 		ended(w.set, id)
 	}
-	w.told, w.count, w.set, w.hot = true, c.Count, c.Set, staysHot
+	w.notified, w.count, w.set, w.hot = true, c.Count, c.Set, staysHot
 	changed(c.connection(i))
 	return true
 }

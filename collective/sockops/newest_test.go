@@ -40,22 +40,22 @@ func TestNewest(t *testing.T) {
 			done <- err
 		}()
 		time.Sleep(500 * time.Millisecond)
-		least, timeouts := time.Hour, uint32(0)
+		shortest, timeouts := time.Hour, uint32(0)
 		for len(done) == 0 {
 			for _, c := range sending(tab) {
-				least, timeouts = min(least, c.Newest, c.RTT), max(timeouts, c.Timeouts)
+				shortest, timeouts = min(shortest, c.Newest, c.RTT), max(timeouts, c.Timeouts)
 			}
 			time.Sleep(2 * time.Millisecond)
 		}
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d timeouts, the shortest round trip was %v", timeouts, least)
+		t.Logf("%d timeouts, the shortest round trip was %v", timeouts, shortest)
 		if timeouts == 0 {
 			t.Error("no retransmission timeout")
 		}
-		if least < 19*time.Millisecond {
-			t.Errorf("a round trip was %v, on a path of 20 ms", least)
+		if shortest < 19*time.Millisecond {
+			t.Errorf("a round trip was %v, on a path of 20 ms", shortest)
 		}
 	})
 }

@@ -114,14 +114,14 @@ func TestJoin(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d ends are in the table, want both (it is unknown which end opened a connection that was already open)", len(all))
 	}
-	var most *sockops.Connection
+	var sender *sockops.Connection
 	for _, c := range all {
-		if most == nil || c.Acked > most.Acked {
-			most = c
+		if sender == nil || c.Acked > sender.Acked {
+			sender = c
 		}
 	}
-	if most.Rounds < 5 || most.RTT < 15*time.Millisecond || most.Acked < 4e6 || most.Newest < 15*time.Millisecond {
-		t.Errorf("state after a second is %+v", most)
+	if sender.Rounds < 5 || sender.RTT < 15*time.Millisecond || sender.Acked < 4e6 || sender.Newest < 15*time.Millisecond {
+		t.Errorf("state after a second is %+v", sender)
 	}
 }
 

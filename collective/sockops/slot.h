@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the kernel and the daemon know of one connection: slot in slot.go. */
+/* The shared state of one connection: slot in slot.go. */
 #ifndef HEADGATE_SLOT_H
 #define HEADGATE_SLOT_H
 
 #define barrier() asm volatile("" ::: "memory")
 
 struct slot {
-	/* The kernel writes. */
-	__u64 cookie; /* 0: nobody has the slot */
-	__u64 count;  /* odd while it is written */
+	/* Written by the kernel. */
+	__u64 cookie; /* of the socket; 0: unused slot */
+	__u64 count;  /* sequence count: odd during a write */
 	__u64 begun_ns;
 	__u64 seen_ns;
 	__u64 acked; /* bytes */
 	__u64 rtt_sum_us;
-	__u64 resent_ns; /* when something was sent again last */
-	__u64 recovery_ns; /* when the newest recovery began */
-	__u32 rtts;
-	__u32 rtt_us; /* the newest sample */
-	__u32 newest_us; /* round trip of the packet sent last of those acknowledged */
+	__u64 resent_ns; /* time of the last retransmission */
+	__u64 recovery_ns; /* start of the latest recovery */
+	__u32 rtts; /* number of round-trip times in rtt_sum_us */
+	__u32 rtt_us; /* the latest sample */
+	__u32 newest_us; /* round-trip time of the latest acknowledged packet */
 	__u32 srtt_us;
-	__u32 least_us; /* of newest_us, while nothing was sent again */
+	__u32 least_us; /* minimum of newest_us in times without retransmissions */
 	__u32 cwnd, ssthresh; /* packets */
 	__u32 mss;
-	__u32 backlog; /* bytes written and not sent */
+	__u32 backlog; /* bytes written by the application and not sent */
 	__u32 retransmits, segments; /* packets */
-	__u32 delivered_ce; /* packets acknowledged with a mark, or that the receiver repeats */
+	__u32 delivered_ce; /* packets whose acknowledgements had ECE, including repeated ones */
 	__u32 timeouts, resent, marked; /* events */
-	__u32 paced, clamped; /* what is in force: bytes a second, packets; 0 is nothing */
-	__u32 receiver_full; /* it takes no more */
+	__u32 paced, clamped; /* the cap in force: bytes per second, packets; 0: none */
+	__u32 receiver_full; /* 1: limited by the receive window */
 	__u32 set;
 	__u32 level; /* of the cgroup by which it is in the set */
 	__u32 passive;
 	__u32 local_port, remote_port;
-	__u32 recovery; /* up to which sequence number that is */
+	__u32 recovery; /* high_seq of the latest recovery */
 	__u32 local[4], remote[4]; /* as in a rule */
-	/* The daemon writes; the version last. */
-	__u64 owner __attribute__((aligned(64))); /* the cookie of the connection that is meant */
+	/* Written by the daemon, which writes the version last. */
+	__u64 owner __attribute__((aligned(64))); /* cookie of the connection for which the cap is */
 	__u64 lease_until_ns;
-	__u32 pace;   /* bytes a second; 0 is no bound */
-	__u32 window; /* packets; 0 is no bound */
+	__u32 pace;   /* bytes per second; 0: no limit */
+	__u32 window; /* packets; 0: no limit */
 	__u32 version;
-	__u32 asked;   /* by its application to be in the set */
+	__u32 asked;   /* the application requested membership of the set */
 #define ASKED 1
-#define ASKED_NOW 2 /* its callbacks are not on yet */
-	double weight; /* by hand */
+#define ASKED_NOW 2 /* its callbacks are not enabled yet */
+	double weight; /* configured */
 } __attribute__((aligned(64)));
 
-/* Which connections belong to a set: rule in rule.go. */
+/* A rule of a set: rule in rule.go. */
 #define MAX_RULES 16
 
 struct rule {

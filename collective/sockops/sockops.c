@@ -1,12 +1,12 @@
 //go:build ignore
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Reads the TCP connections of one set once a round trip, and caps them.
+/* Samples the TCP connections of one set once per round trip, and applies their caps.
  *
- * Each connection has a slot in an array that the daemon has mapped: the kernel's part
- * is written here alone, one socket at a time under its lock, with a count that is odd
- * meanwhile; the daemon's part is the cap. A cap is a lease: it holds until a time, and
- * the connection's first callback after it lifts it, daemon or no daemon. */
+ * Each connection has a slot in an array that the daemon maps into its memory. Only this program
+ * writes the kernel's part of a slot, under the lock of the socket. A sequence count in the slot
+ * is odd during a write. The daemon's part is the cap. A cap is a lease: the connection's first
+ * callback after the lease has expired lifts the cap, whether or not the daemon runs. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -21,7 +21,7 @@
 #define TCP_CHRONO_RWND_LIMITED 2
 #define NO_PACE 0xffffffffU
 #define NO_CLAMP 0x3fffffff
-#define NO_SET 0xffffffffU /* any program lifts its cap */
+#define NO_SET 0xffffffffU /* a connection without a set: the program of any set lifts its cap */
 #define AF_INET6 10
 
 #ifndef TCP_BPF_SOCK_OPS_CB_FLAGS
@@ -68,11 +68,11 @@ struct tcp_sock {
 	__u32 write_seq;
 	__u32 snd_nxt;
 	__u32 snd_una;
-	__u32 high_seq;        /* what was sent when the newest recovery began */
-	__u64 tcp_mstamp;      /* now, in us, as it processes a packet */
-	__u64 first_tx_mstamp; /* when the newest packet of those acknowledged was sent */
-	__u32 delivered_ce;    /* packets whose acknowledgements bore a mark */
-	__u8 chrono_type : 2;  /* what has kept it from sending: enum tcp_chrono */
+	__u32 high_seq;        /* snd_nxt at the start of the latest recovery */
+	__u64 tcp_mstamp;      /* the current time in us while a packet is processed */
+	__u64 first_tx_mstamp; /* transmit time of the latest acknowledged packet, us */
+	__u32 delivered_ce;    /* packets whose acknowledgements had ECE */
+	__u8 chrono_type : 2;  /* why it is not sending: enum tcp_chrono */
 };
 #pragma clang attribute pop
 
@@ -84,18 +84,18 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-/* Slots that no connection has. The daemon fills it. */
+/* The numbers of unused slots. The daemon pushes all of them at the start. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, 64); /* the loader sets it */
 	__type(value, __u32);
 } unused SEC(".maps");
 
-/* What belongs to a socket and ends with it. */
+/* The state of a connection, which the kernel frees with the socket. */
 struct held {
 	__u32 slot;
-	__u32 version;  /* of the cap that is in force */
-	__u32 pace;     /* the application's own, before ours */
+	__u32 version;  /* of the cap in force */
+	__u32 pace;     /* SO_MAX_PACING_RATE of the application before the cap, bytes per second */
 	__u8 paced, clamped;
 	__u8 joined;
 };
@@ -107,9 +107,9 @@ struct {
 	__type(value, struct held);
 } connections SEC(".maps");
 
-/* Connections that found no slot; open ones whose callbacks this kernel does not switch on; and
- * by which layout of a slot all this is. */
-enum { REFUSED, DEAF, LAYOUT, COUNTS };
+/* Indexes of counts: connections that were refused because no slot was unused; open connections
+ * whose callbacks this kernel cannot enable; and a hash of the layout of the slots. */
+enum { NO_SLOT, NO_CALLBACKS, LAYOUT, COUNTS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -126,16 +126,17 @@ static __always_inline void count(__u32 what)
 		__sync_fetch_and_add(n, 1);
 }
 
-const volatile __u32 set_of = 0; /* which set this program's connections are in */
+const volatile __u32 set_of = 0; /* the set of this program */
 
-/* The cgroup of the set's processes; id 0 is none, so that nobody joins by himself. The
- * daemon follows a service that is started again. The program itself is attached to the
- * root: what a cgroup holds goes with it, and its open connections would keep their caps. */
+/* The cgroup of the set's processes; with ID 0 no connection joins automatically. The daemon
+ * updates it when a service is restarted. The program itself is attached to the root cgroup:
+ * programs of another cgroup are detached when that cgroup is removed, and open connections
+ * would keep their caps. */
 volatile __u64 cgroup_id = 0;
 volatile __u32 cgroup_level = 0;
 
-/* below tells whether a socket is in the set's cgroup. */
-static __always_inline int below(struct tcp_sock *tp)
+/* in_cgroup reports whether a socket is in the set's cgroup or in a descendant of it. */
+static __always_inline int in_cgroup(struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
 	struct cgroup *of = BPF_CORE_READ(sk, sk_cgrp_data.cgroup), *up = 0;
@@ -147,12 +148,12 @@ static __always_inline int below(struct tcp_sock *tp)
 	return up && BPF_CORE_READ(up, kn, id) == cgroup_id;
 }
 
-/* A connection is in the set if one of these is true of it, or if there are none.
- * Addresses are of IPv6, those of IPv4 mapped into it, in the network's byte order. */
+/* The rules of the set. A connection of the cgroup is in the set if it matches any rule, or if
+ * there are no rules. Addresses are IPv6 or IPv4-mapped, in network byte order. */
 const volatile struct rule rules[MAX_RULES] = {};
 const volatile __u32 rules_n = 0;
 
-static __always_inline int within(const volatile __u32 *net, const volatile __u32 *mask, const __u32 *addr)
+static __always_inline int in_prefix(const volatile __u32 *net, const volatile __u32 *mask, const __u32 *addr)
 {
 	for (int i = 0; i < 4; i++)
 		if ((addr[i] & mask[i]) != net[i])
@@ -160,7 +161,7 @@ static __always_inline int within(const volatile __u32 *net, const volatile __u3
 	return 1;
 }
 
-static __always_inline int belongs(const __u32 *local, const __u32 *remote, __u32 lport, __u32 rport)
+static __always_inline int matches_rules(const __u32 *local, const __u32 *remote, __u32 lport, __u32 rport)
 {
 	if (!rules_n)
 		return 1;
@@ -171,20 +172,21 @@ static __always_inline int belongs(const __u32 *local, const __u32 *remote, __u3
 			break;
 		if (lport < r->local_from || lport > r->local_to || rport < r->remote_from || rport > r->remote_to)
 			continue;
-		if (within(r->local, r->local_mask, local) && within(r->remote, r->remote_mask, remote))
+		if (in_prefix(r->local, r->local_mask, local) && in_prefix(r->remote, r->remote_mask, remote))
 			return 1;
 	}
 	return 0;
 }
 
-/* nearer tells whether this set's cgroup is below that of the set which has a connection, so
- * that it is this one's: the set of the nearest cgroup has it, in whatever order they come. */
-static __always_inline int nearer(struct slot *s)
+/* has_nearer_cgroup reports whether this set takes the connection over from its current set,
+ * because this set's cgroup is nearer to the socket. A connection belongs to the set of the
+ * nearest cgroup, in whatever order the programs run. */
+static __always_inline int has_nearer_cgroup(struct slot *s)
 {
 	return s->set == NO_SET || (!s->asked && cgroup_level > s->level);
 }
 
-static __always_inline void take(struct slot *s)
+static __always_inline void take_over(struct slot *s)
 {
 	s->set = set_of;
 	s->level = cgroup_level;
@@ -200,21 +202,21 @@ static __always_inline struct slot *slot_of(struct held *h)
 #define CALLBACKS (BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_RETRANS_CB_FLAG | \
 	BPF_SOCK_OPS_RTO_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG)
 
-/* ends is who talks to whom; addresses as in a rule. */
-struct ends {
+/* endpoints of a connection; addresses as in a rule. */
+struct endpoints {
 	__u32 local[4], remote[4];
 	__u32 lport, rport;
 	__u32 passive;
 };
 
-/* claim gives a connection a slot that nobody has yet; 0 if there is none. */
-static __always_inline struct slot *claim(struct held *h, const struct ends *e)
+/* allocate_slot allocates and initializes an unused slot for a connection; 0 if there is none. */
+static __always_inline struct slot *allocate_slot(struct held *h, const struct endpoints *e)
 {
 	struct slot *s;
 	__u32 i;
 
 	if (bpf_map_pop_elem(&unused, &i)) {
-		count(REFUSED);
+		count(NO_SLOT);
 		return 0;
 	}
 	h->slot = i;
@@ -224,7 +226,7 @@ static __always_inline struct slot *claim(struct held *h, const struct ends *e)
 		return 0;
 	__builtin_memset(s, 0, sizeof(*s));
 	s->begun_ns = bpf_ktime_get_ns();
-	take(s);
+	take_over(s);
 	s->passive = e->passive;
 	s->local_port = e->lport;
 	s->remote_port = e->rport;
@@ -233,25 +235,25 @@ static __always_inline struct slot *claim(struct held *h, const struct ends *e)
 	return s;
 }
 
-/* join takes in a connection as it is made, and asks for its callbacks. */
+/* join adds a connection to the set when it is established, and enables its callbacks. */
 static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 {
 	struct held *h;
 	struct slot *s;
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp;
-	struct ends e = {.passive = passive};
+	struct endpoints e = {.passive = passive};
 
 	if (!sk)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !below(tp))
+	if (!tp || !in_cgroup(tp))
 		return;
 	e.lport = ctx->local_port;
 	e.rport = bpf_ntohl(ctx->remote_port);
 	e.local[3] = ctx->local_ip4;
 	e.remote[3] = ctx->remote_ip4;
-	barrier(); /* the compiler may not choose between offsets into ctx */
+	barrier(); /* prevents the compiler from selecting an offset into ctx at run time */
 	if (ctx->family == AF_INET6) {
 		e.local[0] = ctx->local_ip6[0];
 		e.local[1] = ctx->local_ip6[1];
@@ -264,29 +266,29 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	} else {
 		e.local[2] = e.remote[2] = bpf_htonl(0xffff);
 	}
-	if (!belongs(e.local, e.remote, e.lport, e.rport))
+	if (!matches_rules(e.local, e.remote, e.lport, e.rport))
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h)
 		return;
-	if (h->joined) { /* by another set's program, a moment ago */
+	if (h->joined) { /* the program of another set has just added it */
 		s = slot_of(h);
-		if (s && nearer(s))
-			take(s);
+		if (s && has_nearer_cgroup(s))
+			take_over(s);
 		return;
 	}
-	s = claim(h, &e);
+	s = allocate_slot(h, &e);
 	if (!s) {
 		bpf_sk_storage_delete(&connections, sk);
 		return;
 	}
-	/* Last: the daemon takes a slot with a cookie for one that is used. */
+	/* Set the cookie last: to the daemon a slot with a cookie is in use. */
 	s->cookie = bpf_get_socket_cookie(ctx);
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 }
 
-/* listen asks for the callbacks of a connection that is open. */
-static __always_inline int listen(struct tcp_sock *tp)
+/* enable_callbacks enables the callbacks of an established connection. */
+static __always_inline int enable_callbacks(struct tcp_sock *tp)
 {
 	int flags = 0;
 
@@ -301,8 +303,8 @@ static __always_inline int is_open(struct sock_common *skc)
 	return skc->skc_state == TCP_ESTABLISHED || skc->skc_state == TCP_CLOSE_WAIT;
 }
 
-/* headgate_open takes in the connections that are open already, of the network namespace of
- * whoever reads it. */
+/* headgate_open adds the connections that are established already to the set, in the network
+ * namespace of the process that reads the iterator. */
 SEC("iter/tcp")
 int headgate_open(struct bpf_iter__tcp *ctx)
 {
@@ -310,7 +312,7 @@ int headgate_open(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp;
 	struct held *h;
 	struct slot *s;
-	struct ends e = {};
+	struct endpoints e = {};
 
 	if (!skc)
 		return 0;
@@ -329,21 +331,21 @@ int headgate_open(struct bpf_iter__tcp *ctx)
 		e.local[3] = skc->skc_rcv_saddr;
 		e.remote[3] = skc->skc_daddr;
 	}
-	if (!below(tp) || !belongs(e.local, e.remote, e.lport, e.rport))
+	if (!in_cgroup(tp) || !matches_rules(e.local, e.remote, e.lport, e.rport))
 		return 0;
 	h = bpf_sk_storage_get(&connections, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h)
 		return 0;
 	if (h->joined) {
 		s = slot_of(h);
-		if (s && nearer(s))
-			take(s);
+		if (s && has_nearer_cgroup(s))
+			take_over(s);
 		return 0;
 	}
-	s = claim(h, &e);
-	if (!s || listen(tp)) {
+	s = allocate_slot(h, &e);
+	if (!s || enable_callbacks(tp)) {
 		if (s) {
-			count(DEAF);
+			count(NO_CALLBACKS);
 			bpf_map_push_elem(&unused, &h->slot, BPF_ANY);
 		}
 		bpf_sk_storage_delete(&connections, tp);
@@ -353,8 +355,8 @@ int headgate_open(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* headgate_asked asks for the callbacks of connections whose applications asked to join, and
- * which the daemon has given a slot. */
+/* headgate_asked enables the callbacks of connections that were added at the request of their
+ * applications, and for which the daemon has allocated a slot. */
 SEC("iter/tcp")
 int headgate_asked(struct bpf_iter__tcp *ctx)
 {
@@ -372,13 +374,13 @@ int headgate_asked(struct bpf_iter__tcp *ctx)
 	if (!h)
 		return 0;
 	s = slot_of(h);
-	if (s && s->asked == ASKED_NOW && !listen(tp))
+	if (s && s->asked == ASKED_NOW && !enable_callbacks(tp))
 		s->asked = ASKED;
 	return 0;
 }
 
-/* pace bounds the rate, in bytes a second; 0 gives back what the application had. */
-static __always_inline void pace(struct bpf_sock_ops *ctx, struct held *h, __u32 rate)
+/* set_pacing limits the pacing rate, in bytes per second; 0 restores the application's rate. */
+static __always_inline void set_pacing(struct bpf_sock_ops *ctx, struct held *h, __u32 rate)
 {
 	__u32 own = 0;
 
@@ -398,9 +400,11 @@ static __always_inline void pace(struct bpf_sock_ops *ctx, struct held *h, __u32
 
 const volatile char threshold_name[16] = ""; /* the congestion control of threshold.c */
 
-/* steady has a connection go on from the window that it has. Reno keeps nothing that it
- * would forget, CUBIC begins an epoch anew; others do without. */
-static __always_inline void steady(struct bpf_sock_ops *ctx)
+/* keep_window sets ssthresh to the current window by switching to the congestion control of
+ * threshold.c and back, so that the connection continues in congestion avoidance. Reno has no
+ * state that the switch would lose, and CUBIC starts a new epoch. It is not done for other
+ * congestion controls. */
+static __always_inline void keep_window(struct bpf_sock_ops *ctx)
 {
 	char own[16] = {}, name[16];
 
@@ -414,8 +418,8 @@ static __always_inline void steady(struct bpf_sock_ops *ctx)
 		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, own, sizeof(own));
 }
 
-/* clamp bounds the window, in packets; 0 lifts that. */
-static __always_inline void clamp(struct bpf_sock_ops *ctx, struct held *h, __u32 packets)
+/* set_clamp limits the congestion window, in packets; 0 lifts the limit. */
+static __always_inline void set_clamp(struct bpf_sock_ops *ctx, struct held *h, __u32 packets)
 {
 	int value = packets ? packets : NO_CLAMP;
 
@@ -424,11 +428,11 @@ static __always_inline void clamp(struct bpf_sock_ops *ctx, struct held *h, __u3
 	h->clamped = packets != 0;
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &value, sizeof(value));
 	if (!packets)
-		steady(ctx);
+		keep_window(ctx);
 }
 
-/* leave gives the slot back. The socket may connect again, so that nothing of a cap stays. */
-static __always_inline void leave(struct bpf_sock_ops *ctx)
+/* release frees the slot. It lifts the cap completely, because the socket may connect again. */
+static __always_inline void release(struct bpf_sock_ops *ctx)
 {
 	struct held *h;
 	struct slot *s;
@@ -441,7 +445,7 @@ static __always_inline void leave(struct bpf_sock_ops *ctx)
 	h = bpf_sk_storage_get(&connections, sk, 0, 0);
 	if (!h)
 		return;
-	pace(ctx, h, 0);
+	set_pacing(ctx, h, 0);
 	if (h->clamped)
 		bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &none, sizeof(none));
 	i = h->slot;
@@ -452,51 +456,53 @@ static __always_inline void leave(struct bpf_sock_ops *ctx)
 	bpf_map_push_elem(&unused, &i, BPF_ANY);
 }
 
-/* obey puts the daemon's cap in force, or lifts it when its lease is over. */
-static __always_inline void obey(struct bpf_sock_ops *ctx, struct held *h, struct slot *s, __u64 now)
+/* apply_cap applies the daemon's cap, or lifts it when the lease has expired. */
+static __always_inline void apply_cap(struct bpf_sock_ops *ctx, struct held *h, struct slot *s, __u64 now)
 {
 	__u64 until = *(volatile __u64 *)&s->lease_until_ns;
 	__u32 version = *(volatile __u32 *)&s->version;
 
 	if (now > until || *(volatile __u64 *)&s->owner != s->cookie) {
-		pace(ctx, h, 0);
-		clamp(ctx, h, 0);
+		set_pacing(ctx, h, 0);
+		set_clamp(ctx, h, 0);
 		h->version = 0;
 	} else if (version != h->version) {
 		h->version = version;
-		pace(ctx, h, *(volatile __u32 *)&s->pace);
-		clamp(ctx, h, *(volatile __u32 *)&s->window);
+		set_pacing(ctx, h, *(volatile __u32 *)&s->pace);
+		set_clamp(ctx, h, *(volatile __u32 *)&s->window);
 	}
 	s->paced = h->paced ? *(volatile __u32 *)&s->pace : 0;
 	s->clamped = h->clamped ? *(volatile __u32 *)&s->window : 0;
 }
 
-/* What is sent again for nothing, as by Reno after a timeout, is acknowledged by what was sent
- * first: a round trip of 3.7 ms on a path of 22. */
-#define DISTRUST_NS 1000000000ULL
+/* The time after a retransmission in which round-trip times are ambiguous. After a spurious
+ * retransmission, as by Reno after a timeout, the acknowledgement is that of the original
+ * packet: a round-trip time of 3.7 ms was measured on a path of 22 ms. */
+#define AMBIGUOUS_RTT_NS 1000000000ULL
 
-static __always_inline __u32 trusted(struct slot *s, __u32 rtt, __u64 now)
+/* plausible_rtt returns a measured round-trip time, or the minimum instead of an ambiguous one. */
+static __always_inline __u32 plausible_rtt(struct slot *s, __u32 rtt, __u64 now)
 {
-	if ((__s32)rtt > 0 && (now - s->resent_ns > DISTRUST_NS || rtt >= s->least_us))
+	if ((__s32)rtt > 0 && (now - s->resent_ns > AMBIGUOUS_RTT_NS || rtt >= s->least_us))
 		return rtt;
 	return s->least_us ? s->least_us : s->srtt_us;
 }
 
-/* read takes down what the connection shows. */
-static __always_inline void read(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct slot *s, __u64 now)
+/* read_state copies the state of the connection to its slot. */
+static __always_inline void read_state(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct slot *s, __u64 now)
 {
 	s->srtt_us = ctx->srtt_us >> 3;
 	if (ctx->op == BPF_SOCK_OPS_RTT_CB) {
 		__u32 rtt = ctx->args[0];
 
-		if (!rtt) /* kernels before 6.11 do not say it */
+		if (!rtt) /* kernels before 6.11 do not pass it */
 			rtt = s->srtt_us;
-		s->rtt_us = trusted(s, rtt, now);
+		s->rtt_us = plausible_rtt(s, rtt, now);
 		rtt = s->rtt_us;
 		s->rtt_sum_us += rtt;
 		s->rtts++;
-		s->newest_us = trusted(s, tp->tcp_mstamp - tp->first_tx_mstamp, now);
-		if (now - s->resent_ns > DISTRUST_NS && (!s->least_us || s->newest_us < s->least_us))
+		s->newest_us = plausible_rtt(s, tp->tcp_mstamp - tp->first_tx_mstamp, now);
+		if (now - s->resent_ns > AMBIGUOUS_RTT_NS && (!s->least_us || s->newest_us < s->least_us))
 			s->least_us = s->newest_us;
 	}
 	s->seen_ns = now;
@@ -507,23 +513,25 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct tcp_sock *tp, 
 	s->retransmits = ctx->total_retrans;
 	s->segments = ctx->data_segs_out;
 	s->backlog = tp->write_seq - tp->snd_nxt;
-	/* As it last tried to send: what this packet acknowledges makes room. */
+	/* This is the state at the last attempt to send. The acknowledgement that is processed now
+	 * may open the window. */
 	s->receiver_full = BPF_CORE_READ_BITFIELD(tp, chrono_type) == TCP_CHRONO_RWND_LIMITED;
 }
 
-/* news tells whether what was sent again, or marked, is congestion of now: in the first round trip
- * of a recovery, or outside of one.
+/* is_new_congestion reports whether a retransmission or mark is due to current congestion: it is
+ * outside of a recovery, or in the first round trip of one.
  *
- * A burst of thousands of packets that was lost is sent again for seconds, at a pace that was
- * lowered for it: that says nothing of the path as it is now. With 6 MB lost at 1 Gbit/s, and each
- * of those packets a loss, five BBRs went on at 45 Mbit/s for as long as was looked. A round trip
- * with a queue in it is several of the law's steps: where those of four round trips counted, five
- * Renos of 20 Mbit/s and 100 ms were at 0.8 together, and at 7.2 in the mean of 15 s; with one
- * they have 12 to 18.
+ * A lost burst of thousands of packets is retransmitted for seconds, at a reduced rate. Those
+ * retransmissions do not show the current state of the path. With 6 MB lost at 1 Gbit/s, and
+ * each of those packets counted as a loss, five BBR connections stayed at 45 Mbit/s until the end
+ * of the measurement. A round trip that includes a queue is several steps of the control law.
+ * With the losses of four round trips counted, five Reno connections at 20 Mbit/s and 100 ms had
+ * 0.8 Mbit/s together, and 7.2 in the mean of 15 s. With those of one round trip they have 12 to
+ * 18.
  *
- * A receiver repeats a mark until it sees CWR, which is sent with new data alone (RFC 3168, 6.1.2),
- * and there is none while what was lost is sent again. */
-static __always_inline int news(struct tcp_sock *tp, struct slot *s, __u64 now)
+ * A receiver repeats a mark until it receives CWR, which is sent with new data only (RFC 3168,
+ * 6.1.2), and no new data is sent during retransmission. */
+static __always_inline int is_new_congestion(struct tcp_sock *tp, struct slot *s, __u64 now)
 {
 	if (!s->recovery_ns || s->recovery != tp->high_seq) {
 		s->recovery_ns = now;
@@ -532,19 +540,20 @@ static __always_inline int news(struct tcp_sock *tp, struct slot *s, __u64 now)
 	return (__s32)(tp->high_seq - tp->snd_una) <= 0 || now - s->recovery_ns < 1000ULL * s->srtt_us;
 }
 
-/* mark counts what was marked as one event a reading. */
-static __always_inline void mark(struct tcp_sock *tp, struct slot *s, int is_news)
+/* count_marks counts all marks since the last callback as one event. */
+static __always_inline void count_marks(struct tcp_sock *tp, struct slot *s, int is_new)
 {
 	if (tp->delivered_ce == s->delivered_ce)
 		return;
 	s->delivered_ce = tp->delivered_ce;
-	if (is_news)
+	if (is_new)
 		s->marked++;
 }
 
-static __always_inline void seen(struct bpf_sock_ops *ctx)
+/* on_callback updates the slot of a connection and applies its cap. */
+static __always_inline void on_callback(struct bpf_sock_ops *ctx)
 {
-	int is_news;
+	int is_new;
 	__u64 now = bpf_ktime_get_ns();
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp;
@@ -557,7 +566,7 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	if (!h)
 		return;
 	s = slot_of(h);
-	if (!s || (s->set != set_of && s->set != NO_SET)) /* the program of its own set does */
+	if (!s || (s->set != set_of && s->set != NO_SET)) /* the program of its own set handles it */
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
@@ -566,14 +575,14 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	barrier();
 	if (ctx->op != BPF_SOCK_OPS_RTT_CB)
 		s->resent_ns = now;
-	read(ctx, tp, s, now);
-	is_news = news(tp, s, now);
+	read_state(ctx, tp, s, now);
+	is_new = is_new_congestion(tp, s, now);
 	if (ctx->op == BPF_SOCK_OPS_RTO_CB)
 		s->timeouts++;
-	else if (ctx->op == BPF_SOCK_OPS_RETRANS_CB && is_news)
+	else if (ctx->op == BPF_SOCK_OPS_RETRANS_CB && is_new)
 		s->resent++;
-	mark(tp, s, is_news);
-	obey(ctx, h, s, now);
+	count_marks(tp, s, is_new);
+	apply_cap(ctx, h, s, now);
 	barrier();
 	s->count++;
 }
@@ -591,11 +600,11 @@ int headgate_collective(struct bpf_sock_ops *ctx)
 	case BPF_SOCK_OPS_RTT_CB:
 	case BPF_SOCK_OPS_RTO_CB:
 	case BPF_SOCK_OPS_RETRANS_CB:
-		seen(ctx);
+		on_callback(ctx);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		if (ctx->args[1] == TCP_CLOSE)
-			leave(ctx);
+			release(ctx);
 		break;
 	}
 	return 1;

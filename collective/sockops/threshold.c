@@ -1,12 +1,12 @@
 //go:build ignore
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Gives a connection its slow start threshold back.
+/* A congestion control that sets the slow start threshold (ssthresh) of a connection.
  *
- * TCP_BPF_SNDCWND_CLAMP sets ssthresh to the clamp, and there is no option that sets it
- * alone: a connection whose clamp is lifted is in slow start, until it has lost a window of
- * packets. Only a congestion control may write ssthresh. This one does nothing else: a
- * connection has it for an instant, as its clamp is lifted. */
+ * TCP_BPF_SNDCWND_CLAMP sets ssthresh to the clamp, and no option sets ssthresh alone. A
+ * connection whose clamp is lifted would therefore be in slow start until it has lost a window
+ * of packets. Only a congestion control may write ssthresh. This one does nothing else. A
+ * connection has it only for the moment in which its clamp is lifted. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -27,9 +27,9 @@ struct tcp_congestion_ops {
 	__u32 (*undo_cwnd)(struct sock *sk);
 };
 
-/* From the window that it has a connection goes on in congestion avoidance. So it does if it
- * had a lower threshold before it was clamped; a higher one was of a path that was not
- * congested. */
+/* Sets ssthresh to the current window, so that the connection continues in congestion avoidance.
+ * It would do so as well with the ssthresh from before the clamp if that was lower. A higher one
+ * was measured while the path was not congested. */
 SEC("struct_ops")
 void BPF_PROG(threshold_init, struct sock *sk)
 {
@@ -38,7 +38,8 @@ void BPF_PROG(threshold_init, struct sock *sk)
 	tp->snd_ssthresh = tp->snd_cwnd > 2 ? tp->snd_cwnd : 2;
 }
 
-/* The kernel asks for these; nobody keeps this control for long enough to need them. */
+/* The kernel requires the functions below. They are not called in practice, because no connection
+ * has this congestion control for long enough. */
 SEC("struct_ops")
 __u32 BPF_PROG(threshold_ssthresh, struct sock *sk)
 {
@@ -58,7 +59,7 @@ __u32 BPF_PROG(threshold_undo_cwnd, struct sock *sk)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops headgate_ops = {
-	.name = "hg_threshold", /* the loader gives each process its own */
+	.name = "hg_threshold", /* the loader sets a different name for each process */
 	.init = (void *)threshold_init,
 	.ssthresh = (void *)threshold_ssthresh,
 	.cong_avoid = (void *)threshold_cong_avoid,

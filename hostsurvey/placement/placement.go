@@ -38,8 +38,8 @@ func warningAt(i config.Interface, key, message string) Warning {
 	return Warning{file, line, key, message}
 }
 
-// doubt is a warning without the position of its key.
-type doubt struct{ key, message string }
+// keyWarning is a warning with its key, but without the position of the key in a file.
+type keyWarning struct{ key, message string }
 
 // Machine is what the warnings depend on: the devices and source translations of a machine. Of a nil
 // Machine nothing is known, and the warnings are those that hold on any machine.
@@ -63,8 +63,8 @@ func Read() *Machine {
 // that are bypassed by traffic which they seem to carry.
 func (m *Machine) Rules(set config.Set) (out []Warning) {
 	for _, i := range set.Interfaces {
-		for _, d := range m.doubts(set, i) {
-			out = append(out, warningAt(i, d.key, d.message))
+		for _, w := range m.keyWarnings(set, i) {
+			out = append(out, warningAt(i, w.key, w.message))
 		}
 	}
 	return out
@@ -83,8 +83,8 @@ func (m *Machine) Bypassed(dev string) string {
 	return ""
 }
 
-// doubts returns the doubts about a document.
-func (m *Machine) doubts(set config.Set, i config.Interface) (out []doubt) {
+// keyWarnings returns the warnings about a document.
+func (m *Machine) keyWarnings(set config.Set, i config.Interface) (out []keyWarning) {
 	devices := m.of(set, i)
 	for _, d := range []struct {
 		name string
@@ -106,7 +106,7 @@ func (m *Machine) doubts(set config.Set, i config.Interface) (out []doubt) {
 	}
 	for _, l := range devices {
 		if message := m.bypassed(l); message != "" {
-			out = append(out, doubt{"dev", message})
+			out = append(out, keyWarning{"dev", message})
 		}
 	}
 	return out
@@ -144,12 +144,12 @@ func more(n int) string {
 	return fmt.Sprintf(" (applies to %d rules)", n)
 }
 
-// marked returns doubts about rules that match marks at a device's ingress, where packets are
+// marked returns warnings about rules that match marks at a device's ingress, where packets are
 // classified before the firewall marks them. Measured on this kernel (TestMarksAtIngress in test/e2e): packets
 // have no mark from the firewall's ingress and prerouting hooks, or from a sender in another
 // namespace. They have a mark from a sender in this namespace (lo, both ends of a veth), from hooks
 // of the device below, and from a program on the tcx hook.
-func marked(groups []group.Group, direction string, devices netdev.Devices) []doubt {
+func marked(groups []group.Group, direction string, devices netdev.Devices) []keyWarning {
 	first, n := "", 0
 	eachRule(groups, direction, func(s group.Selector, key string) {
 		if !s.MatchesOnMark() {
@@ -166,14 +166,14 @@ func marked(groups []group.Group, direction string, devices netdev.Devices) []do
 		return nil
 	}
 	if len(devices) > 0 && !slices.ContainsFunc(devices, func(l netdev.Device) bool { return l.Kind == "device" || l.Kind == "tap" || l.Kind == "tun" }) {
-		return []doubt{{first, "received packets are classified before this device's firewall (nftables, iptables) marks them: they have a mark only if it was set earlier, such as on a device below this one or by a sender in this network namespace" + more(n)}}
+		return []keyWarning{{first, "received packets are classified before this device's firewall (nftables, iptables) marks them: they have a mark only if it was set earlier, such as on a device below this one or by a sender in this network namespace" + more(n)}}
 	}
-	return []doubt{{first, "received packets are classified before the firewall (nftables, iptables, CONNMARK) marks them, so they have no mark, unless an eBPF program on the tcx ingress hook sets one: match by addresses or ports, or put the rule on the egress device" + more(n)}}
+	return []keyWarning{{first, "received packets are classified before the firewall (nftables, iptables, CONNMARK) marks them, so they have no mark, unless an eBPF program on the tcx ingress hook sets one: match by addresses or ports, or put the rule on the egress device" + more(n)}}
 }
 
-// translated returns doubts about rules that match inner addresses at a device with source NAT. At
+// translated returns warnings about rules that match inner addresses at a device with source NAT. At
 // egress the source is already translated, and at ingress the destination is not yet restored.
-func (m *Machine) translated(groups []group.Group, direction string, ingress bool, devices netdev.Devices) (out []doubt) {
+func (m *Machine) translated(groups []group.Group, direction string, ingress bool, devices netdev.Devices) (out []keyWarning) {
 	for _, l := range devices {
 		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 			own := ownAddrs(l.Addrs, family)
@@ -203,7 +203,7 @@ func (m *Machine) translated(groups []group.Group, direction string, ingress boo
 			if ingress {
 				what = "ingress packets of %s still have its address %v as the destination: the firewall restores the inner address later"
 			}
-			out = append(out, doubt{first, fmt.Sprintf(what+": match inner addresses on the inner device, or mark packets there and match the mark under out", l.Name, own[0]) + more(n)})
+			out = append(out, keyWarning{first, fmt.Sprintf(what+": match inner addresses on the inner device, or mark packets there and match the mark under out", l.Name, own[0]) + more(n)})
 		}
 	}
 	return out
@@ -238,20 +238,20 @@ func (m *Machine) bypassed(l netdev.Device) string {
 	return fmt.Sprintf("%s is a bridge: traffic between its ports%s does not pass through it, only traffic that this machine sends, receives or routes: to shape all traffic, use the ports instead", l.Name, ports)
 }
 
-// elsewhere returns doubts about cgroups whose processes are in another network namespace, such as a
+// elsewhere returns warnings about cgroups whose processes are in another network namespace, such as a
 // container's: their packets arrive routed or bridged, and have no socket in this namespace.
-func elsewhere(groups []group.Group, direction string) (out []doubt) {
+func elsewhere(groups []group.Group, direction string) (out []keyWarning) {
 	eachRule(groups, direction, func(s group.Selector, key string) {
 		if s.Cgroup != "" && allElsewhere(s.Cgroup) {
-			out = append(out, doubt{key + ".cgroup", fmt.Sprintf("all processes of %s are in another network namespace, such as a container's: their packets have no cgroup at devices of this namespace: use the device that connects that namespace, with perspective: guest, or match by addresses", s.Cgroup)})
+			out = append(out, keyWarning{key + ".cgroup", fmt.Sprintf("all processes of %s are in another network namespace, such as a container's: their packets have no cgroup at devices of this namespace: use the device that connects that namespace, with perspective: guest, or match by addresses", s.Cgroup)})
 		}
 	})
 	return out
 }
 
-// mostProcesses is the number of processes of a cgroup to check. A sample is enough, because they
+// maxProcesses is the number of processes of a cgroup to check. A sample is enough, because they
 // usually share a namespace.
-const mostProcesses = 64
+const maxProcesses = 64
 
 // allElsewhere reports whether a cgroup has processes, all of them in other network namespaces.
 func allElsewhere(cgroup string) bool {
@@ -278,7 +278,7 @@ func allElsewhere(cgroup string) bool {
 			if seen++; ns == own {
 				here = true
 			}
-			if here || seen >= mostProcesses {
+			if here || seen >= maxProcesses {
 				return enough
 			}
 		}

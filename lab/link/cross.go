@@ -45,8 +45,8 @@ func (s *source) step() {
 	case Constant:
 		s.next += s.mean
 	case Pareto:
-		least := s.mean * (s.Shape - 1) / s.Shape
-		s.next += least * math.Pow(1-s.rng.Float64(), -1/s.Shape)
+		shortest := s.mean * (s.Shape - 1) / s.Shape
+		s.next += shortest * math.Pow(1-s.rng.Float64(), -1/s.Shape)
 	default:
 		s.next += s.mean * s.rng.ExpFloat64()
 	}

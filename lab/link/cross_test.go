@@ -26,9 +26,9 @@ func TestCrossLoad(t *testing.T) {
 // A Poisson process has exponential intervals, whose standard deviation is their mean. Pareto
 // intervals are never below the minimum.
 func TestCrossSpaces(t *testing.T) {
-	gaps := func(m Model) (mean, deviation, least float64) {
+	gaps := func(m Model) (mean, deviation, shortest float64) {
 		s := newSource(Cross{Load: 12_112_000, Model: m}, 1, 4, 0, 0)
-		least = math.Inf(1)
+		shortest = math.Inf(1)
 		const n = 200_000
 		sum, squares := 0.0, 0.0
 		for range n {
@@ -37,16 +37,16 @@ func TestCrossSpaces(t *testing.T) {
 			g := s.next - before
 			sum += g
 			squares += g * g
-			least = min(least, g)
+			shortest = min(shortest, g)
 		}
 		mean = sum / n
-		return mean / 1e6, math.Sqrt(squares/n-mean*mean) / 1e6, least / 1e6
+		return mean / 1e6, math.Sqrt(squares/n-mean*mean) / 1e6, shortest / 1e6
 	}
 	if mean, dev, _ := gaps(Poisson); math.Abs(mean-1) > 0.01 || math.Abs(dev-1) > 0.02 {
 		t.Errorf("Poisson: mean %.3f ms, deviation %.3f", mean, dev)
 	}
-	if mean, dev, least := gaps(Pareto); math.Abs(mean-1) > 0.05 || dev < 1.5 || math.Abs(least-0.9/1.9) > 0.001 {
-		t.Errorf("Pareto: mean %.3f ms, deviation %.3f, least %.4f", mean, dev, least)
+	if mean, dev, shortest := gaps(Pareto); math.Abs(mean-1) > 0.05 || dev < 1.5 || math.Abs(shortest-0.9/1.9) > 0.001 {
+		t.Errorf("Pareto: mean %.3f ms, deviation %.3f, shortest %.4f", mean, dev, shortest)
 	}
 	if mean, dev, _ := gaps(Constant); math.Abs(mean-1) > 1e-6 || dev > 1e-3 {
 		t.Errorf("constant: mean %.3f ms, deviation %.5f", mean, dev)
@@ -59,13 +59,13 @@ func TestCrossInterleaves(t *testing.T) {
 	s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{{Load: 70 * unit.Mbit, Model: Pareto}}, Queue: Amount{Segments: 1000}}
 	log := play(New(s, 5, 0), greedy(1, 800*us, 10*second), 11*second)
 	byNumber := map[uint64]Result{}
-	most := uint64(0)
+	highest := uint64(0)
 	for _, r := range log {
 		byNumber[r.Number] = r
-		most = max(most, r.Number)
+		highest = max(highest, r.Number)
 	}
 	busy, waited := int64(0), 0
-	for n := uint64(1); n <= most; n++ {
+	for n := uint64(1); n <= highest; n++ {
 		r, ok := byNumber[n]
 		if !ok || r.Fate != Delivered {
 			continue

@@ -109,9 +109,9 @@ func newXen(x Xen, zero, now int64) *xen {
 
 func (x *xen) refill(at int64) {
 	if ticks := (at - x.zero) / int64(x.Interval); ticks > x.ticks {
-		most := int64(x.Tokens) + LargestFrame
+		limit := int64(x.Tokens) + LargestFrame
 		// Tokens of long idle times do not accumulate.
-		x.tokens = min(x.tokens+min(ticks-x.ticks, 1+most/int64(x.Tokens))*int64(x.Tokens), most)
+		x.tokens = min(x.tokens+min(ticks-x.ticks, 1+limit/int64(x.Tokens))*int64(x.Tokens), limit)
 		x.ticks = ticks
 	}
 }

@@ -40,11 +40,11 @@ func TestBucket(t *testing.T) {
 			for j := i; j < len(ends); j += 7 {
 				window := float64(ends[j]-ends[i]) / 1e9
 				sum := float64((j - i + 1) * FullFrame)
-				if most := float64(b.Size) + float64(b.Rate)/8*window + 1; sum > most {
-					t.Fatalf("%.0f bytes in %.6f s, at most %.0f", sum, window, most)
+				if limit := float64(b.Size) + float64(b.Rate)/8*window + 1; sum > limit {
+					t.Fatalf("%.0f bytes in %.6f s, at most %.0f", sum, window, limit)
 				}
-				if most := float64(b.Peak)/8*window + FullFrame + 1; b.Peak > 0 && sum > most {
-					t.Fatalf("%.0f bytes in %.6f s, the peak allows %.0f", sum, window, most)
+				if limit := float64(b.Peak)/8*window + FullFrame + 1; b.Peak > 0 && sum > limit {
+					t.Fatalf("%.0f bytes in %.6f s, the peak allows %.0f", sum, window, limit)
 				}
 			}
 		}

@@ -47,14 +47,14 @@ type Link struct {
 	// count numbers arrivals, streams the random number streams of cross traffic.
 	count, streams uint64
 
-	asleep  deque[Result] // arrived while the sender sleeps
-	waiting deque[Result]
-	bytes   int     // of waiting
-	most    float64 // limit of waiting, in bytes or segments
-	mark    float64 // marking threshold of waiting, in the same unit
-	start   int64   // when the first of waiting begins
-	busy    int64   // when the serialiser becomes free
-	carry   int64   // picoseconds to add to busy
+	asleep   deque[Result] // arrived while the sender sleeps
+	waiting  deque[Result]
+	bytes    int     // of waiting
+	maxQueue float64 // limit of waiting, in bytes or segments
+	mark     float64 // marking threshold of waiting, in the same unit
+	start    int64   // when the first of waiting begins
+	busy     int64   // when the serialiser becomes free
+	carry    int64   // picoseconds to add to busy
 
 	limit    limiter
 	policer  *bucket
@@ -99,11 +99,11 @@ func (l *Link) use(s Spec, now int64) {
 	l.mark = s.Mark.count(s.Slowest())
 	switch rate := s.Slowest(); {
 	case s.Queue.Segments > 0:
-		l.most = float64(s.Queue.Segments)
+		l.maxQueue = float64(s.Queue.Segments)
 	case s.Queue != Amount{}:
-		l.most = max(s.Queue.bytes(rate), LargestFrame)
+		l.maxQueue = max(s.Queue.bytes(rate), LargestFrame)
 	default:
-		l.most = max(Amount{Time: DefaultQueue}.bytes(rate), minQueue)
+		l.maxQueue = max(Amount{Time: DefaultQueue}.bytes(rate), minQueue)
 	}
 }
 
@@ -233,9 +233,9 @@ func (l *Link) admit(at int64, r Result) {
 // the one in the serialiser are not in the queue.
 func (l *Link) full(size int) bool {
 	if l.spec.Queue.Segments > 0 {
-		return float64(l.waiting.n+1) > l.most
+		return float64(l.waiting.n+1) > l.maxQueue
 	}
-	return float64(l.bytes+size) > l.most
+	return float64(l.bytes+size) > l.maxQueue
 }
 
 // marks reports whether the queue has reached the marking threshold.

@@ -131,7 +131,7 @@ func TestDroptail(t *testing.T) {
 		for _, r := range got {
 			fates[r.Number] = r.Fate
 		}
-		most := max(limit.bytes(rate), LargestFrame)
+		maxBytes := max(limit.bytes(rate), LargestFrame)
 		type accepted struct {
 			begins float64
 			size   int
@@ -146,7 +146,7 @@ func TestDroptail(t *testing.T) {
 					segments++
 				}
 			}
-			full := segments > 0 && (limit.Segments > 0 && segments >= limit.Segments || limit.Segments == 0 && float64(bytes+a.Size) > most)
+			full := segments > 0 && (limit.Segments > 0 && segments >= limit.Segments || limit.Segments == 0 && float64(bytes+a.Size) > maxBytes)
 			// Truncated picoseconds could change the order of two events: such arrivals are not
 			// checked.
 			for _, w := range all {

@@ -179,14 +179,14 @@ func TestREDMarksUniformly(t *testing.T) {
 			last = i
 		}
 	}
-	sum, most := 0.0, 0.0
+	sum, longest := 0.0, 0.0
 	for _, g := range gaps {
 		sum += g
-		most = max(most, g)
+		longest = max(longest, g)
 	}
 	// count starts at 0, so that the first arrival after a mark has pa = pb/(1-pb).
-	if mean := sum / float64(len(gaps)); math.Abs(mean-(1/pb)/2) > 0.3 || most > 1/pb {
-		t.Errorf("marks every %.2f on average and %v at most, want %.2f and %.0f", mean, most, 1/pb/2, 1/pb)
+	if mean := sum / float64(len(gaps)); math.Abs(mean-(1/pb)/2) > 0.3 || longest > 1/pb {
+		t.Errorf("marks every %.2f on average and %v at most, want %.2f and %.0f", mean, longest, 1/pb/2, 1/pb)
 	}
 }
 

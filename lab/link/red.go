@@ -20,8 +20,8 @@ type red struct {
 
 // profile is a Profile with its thresholds in the unit of the average.
 type profile struct {
-	min, max, most float64
-	count          int // segments since the last mark, or -1
+	min, max, probability float64
+	count                 int // segments since the last mark, or -1
 }
 
 func newRED(s *Spec, old *red) *red {
@@ -74,7 +74,7 @@ func (r *red) verdict(at int64, dscp uint8, bytes, segments int, rng *rand.Rand)
 		return true
 	}
 	p.count++
-	pb := p.most * (r.avg - p.min) / (p.max - p.min)
+	pb := p.probability * (r.avg - p.min) / (p.max - p.min)
 	pa := 1.0
 	if left := 1 - float64(p.count)*pb; left > 0 {
 		pa = pb / left

@@ -235,9 +235,9 @@ func (s *Spec) Problems() (out []Problem) {
 			add(key, "%v is not between %v and %v", r, minRate, unit.MaxRate)
 		}
 	}
-	length := func(key string, d, least time.Duration) {
-		if d < least || d > maxDelay {
-			add(key, "%v is not between %v and %v", d, least, maxDelay)
+	length := func(key string, d, lowest time.Duration) {
+		if d < lowest || d > maxDelay {
+			add(key, "%v is not between %v and %v", d, lowest, maxDelay)
 		}
 	}
 	chance := func(key string, p float64) {

@@ -2,8 +2,8 @@
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 //
-// Arrivals by flow and millisecond, in layer-2 bytes. Two programs, two places:
-// a classifier at a device's ingress, and a filter on a receiving socket.
+// Counts the layer-2 bytes that arrive per flow and per bin of time. There are two
+// programs: a classifier at a device's ingress, and a filter on a receiving socket.
 
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -25,12 +25,12 @@ volatile const __u32 bins_per_flow = 1;
 
 struct totals {
 	__u64 bytes;
-	__u64 packets; // segments, as they would be on a wire
-	__u64 skbs;    // as they came: super-packets count once
+	__u64 packets; // segments, as on the wire
+	__u64 skbs;    // as received: a super-packet counts once
 	__u64 outside_bytes; // before the start or after the last bin; not in bytes
 };
 
-// key of flow_of_port
+// The key of flow_of_port.
 struct port_key {
 	__u16 port; // host order
 	__u8 proto;
@@ -97,23 +97,24 @@ static __always_inline void count(__u32 flow, __u64 bytes, __u64 packets)
 	__sync_fetch_and_add(&t->skbs, 1);
 }
 
-// The segments of a packet whose payload is given. gso_segs is not asked: it is 0
-// in packets from a TAP (SKB_GSO_DODGY).
+// Returns the number of segments of a packet with this payload in bytes. It does not
+// use gso_segs, which is 0 in packets from a TAP device (SKB_GSO_DODGY).
 static __always_inline __u64 segments(struct __sk_buff *skb, __u64 payload)
 {
 	__u64 size = skb->gso_size;
 	return size && payload > size ? (payload + size - 1) / size : 1;
 }
 
-// All headers above layer 2 of the packet, from its network header; 0 if it is
-// neither TCP nor UDP over IP. Fragments but the first have no ports and are not
-// counted here. IPv6 extension headers are not followed: lab traffic has none.
+// The result of parse.
 struct headers {
-	__u32 bytes;
+	__u32 bytes; // of the network and transport headers
 	__u8 proto;
 	__u16 sport, dport;
 };
 
+// Parses the network and transport headers. Returns -1 for a packet that is neither TCP
+// nor UDP over IP, and for later fragments, which have no ports. IPv6 extension headers
+// are not parsed, because lab traffic has none.
 static __always_inline int parse(struct __sk_buff *skb, struct headers *h)
 {
 	__u8 first, doff;
@@ -149,8 +150,8 @@ static __always_inline int parse(struct __sk_buff *skb, struct headers *h)
 	return 0;
 }
 
-// cls_bpf shows the packet from its Ethernet header on at ingress, so len counts
-// it once; every further segment repeats all headers.
+// At ingress the packet of cls_bpf starts with the Ethernet header, so that len
+// includes the headers once. Every further segment repeats all headers.
 SEC("tc")
 int meter_device(struct __sk_buff *skb)
 {
@@ -175,9 +176,9 @@ int meter_device(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-// A socket filter sees the packet from its transport header on (tcp_filter,
-// udp_queue_rcv_one_skb), in the softirq that received it, whatever the
-// application does.
+// The packet of a socket filter starts with the transport header (tcp_filter,
+// udp_queue_rcv_one_skb). The filter runs in the softirq that received the packet, and
+// is independent of the application.
 SEC("socket")
 int meter_socket(struct __sk_buff *skb)
 {

@@ -10,19 +10,19 @@ import (
 
 // requester runs a flow's Requests: arrivals, the backlog and the askers.
 type requester struct {
-	a        *apps
-	f        *flow
-	from, to end
-	server   netip.AddrPort
-	rand     *rand.Rand // for arrivals and their sizes
-	idle     []*asker   // of an open loop
-	askers   []*asker
-	waiting  queue
-	total    RequestStats
-	last     RequestStats // at the end of the last interval
-	latency  histogram    // of the whole run
-	recent   histogram    // of this interval
-	most     int          // maximum backlog of this interval
+	a          *apps
+	f          *flow
+	from, to   end
+	server     netip.AddrPort
+	rand       *rand.Rand // for arrivals and their sizes
+	idle       []*asker   // of an open loop
+	askers     []*asker
+	waiting    queue
+	total      RequestStats
+	last       RequestStats // at the end of the last interval
+	latency    histogram    // of the whole run
+	recent     histogram    // of this interval
+	maxBacklog int          // maximum backlog of this interval
 }
 
 // question is a request that is due.
@@ -129,7 +129,7 @@ func (r *requester) arrive(at int64) {
 		r.total.Refused++
 	default:
 		r.waiting.push(q)
-		r.most = max(r.most, r.waiting.len())
+		r.maxBacklog = max(r.maxBacklog, r.waiting.len())
 	}
 }
 
@@ -321,7 +321,7 @@ func (r *requester) interval(iv *Interval) {
 	now.UnderWay = now.Started - now.Done - now.Failed
 	now.Backlog = uint64(r.waiting.len())
 	s := now
-	s.MaxBacklog = uint64(r.most)
+	s.MaxBacklog = uint64(r.maxBacklog)
 	for _, c := range []struct {
 		to   *uint64
 		from uint64
@@ -334,7 +334,7 @@ func (r *requester) interval(iv *Interval) {
 	}
 	s.Latency = r.recent.times()
 	r.total.MaxBacklog = max(r.total.MaxBacklog, s.MaxBacklog)
-	r.last, r.recent, r.most = now, histogram{counts: r.recent.counts[:0]}, r.waiting.len()
+	r.last, r.recent, r.maxBacklog = now, histogram{counts: r.recent.counts[:0]}, r.waiting.len()
 	iv.Requests = &s
 }
 

@@ -58,9 +58,9 @@ func TestBuffers(t *testing.T) {
 	const size = 64 << 10
 	const window = size * 8 / 0.050
 	for _, c := range []struct {
-		name        string
-		set         func(*traffic.Flow)
-		least, most float64
+		name      string
+		set       func(*traffic.Flow)
+		low, high float64
 	}{
 		{"nothing", func(*traffic.Flow) {}, 4 * window, math.Inf(1)},
 		{"clamp", func(f *traffic.Flow) { f.WindowClamp = size }, 0.85 * window, 1.05 * window},
@@ -73,8 +73,8 @@ func TestBuffers(t *testing.T) {
 			iv := run(t, l, 3*time.Second, f).Flow("f").Between(time.Second, 3*time.Second)
 			got := float64(iv.DeliveredBytes) * 8 / iv.Seconds
 			t.Logf("%s: %.2f Mbit/s of payload, window %.2f", c.name, got/1e6, window/1e6)
-			if got < c.least || got > c.most {
-				t.Errorf("%s: %.2f Mbit/s, want %.2f to %.2f", c.name, got/1e6, c.least/1e6, c.most/1e6)
+			if got < c.low || got > c.high {
+				t.Errorf("%s: %.2f Mbit/s, want %.2f to %.2f", c.name, got/1e6, c.low/1e6, c.high/1e6)
 			}
 		})
 	}

@@ -182,7 +182,7 @@ func (d *direction) accept() int {
 			b = d.scratch
 		}
 		size, err := read(d.in, b)
-		if err != 0 || size < vnetHeader+leastFrame {
+		if err != 0 || size < vnetHeader+minFrame {
 			return n
 		}
 		d.stats.Frames++
@@ -198,8 +198,8 @@ func (d *direction) accept() int {
 	return acceptFrames
 }
 
-// leastFrame is an Ethernet header.
-const leastFrame = 14
+// minFrame is the size of an Ethernet header.
+const minFrame = 14
 
 // offer offers a frame's segments, all at the same time, as its sender sent them.
 func (d *direction) offer(b []byte, now int64) {

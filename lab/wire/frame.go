@@ -59,15 +59,15 @@ func parse(b []byte) frame {
 	f := frame{size: int32(len(e)), segments: 1}
 	network, kind := networkLayer(e)
 	f.network, f.kind = uint16(network), kind
-	var least int
+	var minOffset int
 	switch ip := e[network:]; kind {
 	case ipv4:
 		f.dscp, f.ecn = ip[1]>>2, ip[1]&3
-		least = network + int(ip[0]&15)*4
+		minOffset = network + int(ip[0]&15)*4
 	case ipv6:
 		class := ip[0]<<4 | ip[1]>>4
 		f.dscp, f.ecn = class>>2, class&3
-		least = network + 40
+		minOffset = network + 40
 	default:
 		return f
 	}
@@ -77,7 +77,7 @@ func parse(b []byte) frame {
 	}
 	// The kernel passes the offset of the transport header in csum_start; hdr_len is a hint.
 	at := int(binary.NativeEndian.Uint16(b[vnetSumStart:]))
-	if at < least {
+	if at < minOffset {
 		return f
 	}
 	body, sum := at, int(binary.NativeEndian.Uint16(b[vnetSumOffset:]))

@@ -79,12 +79,12 @@ const page = 8 << 10 // of Go's heap
 // memoryLimit returns the heap size from which garbage is still collected: a quarter of the machine's
 // memory, but not above 2 GiB.
 func memoryLimit() int64 {
-	const most = 2 << 30
+	const maxHeap = 2 << 30
 	var i unix.Sysinfo_t
 	if unix.Sysinfo(&i) != nil {
-		return most / 8
+		return maxHeap / 8
 	}
-	return min(int64(i.Totalram)*int64(i.Unit)/4, most)
+	return min(int64(i.Totalram)*int64(i.Unit)/4, maxHeap)
 }
 
 // read and write do not enter the Go scheduler: they never block, and passing the thread's P to and

@@ -87,7 +87,7 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
 
-func TestTraceTellsOfErrors(t *testing.T) {
+func TestTraceReportsErrors(t *testing.T) {
 	tr := newTracer(failing{}, 0)
 	tr.add(result(1), 0)
 	if err := tr.close(); err == nil || !strings.Contains(err.Error(), "the disk is full") {

@@ -158,8 +158,8 @@ func TestQueueIsBounded(t *testing.T) {
 			t.Errorf("%d segments were dropped, %d datagrams are missing", dropped, f.Total.LostDatagrams)
 		}
 		// 20 are queued, one is in the serialiser, and the segment's own time.
-		if most := (queue + 2) * each; waited > most || waited < most-2*each {
-			t.Errorf("a segment waited for %v, want %v", time.Duration(waited), time.Duration(most))
+		if limit := (queue + 2) * each; waited > limit || waited < limit-2*each {
+			t.Errorf("a segment waited for %v, want %v", time.Duration(waited), time.Duration(limit))
 		}
 	})
 }

@@ -141,15 +141,15 @@ func measure(p loaded, seed uint64) (m measured) {
 		c = min(c, float64(h.Rate))
 	}
 	m.allowed = max(0.08*m.truth, 0.02*c)
-	least, most := int64(math.MaxInt64), int64(math.MinInt64)
+	lowest, highest := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, s := range m.samples {
 		for _, a := range s.Arrived {
 			owd := a.At - s.Sent[a.Number]
-			least, most = min(least, owd), max(most, owd)
+			lowest, highest = min(lowest, owd), max(highest, owd)
 		}
 		m.seconds = float64(s.Sent[len(s.Sent)-1]-m.samples[0].Sent[0]) / 1e9
 	}
-	m.waited = time.Duration(most - least)
+	m.waited = time.Duration(highest - lowest)
 	return m
 }
 

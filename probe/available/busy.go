@@ -55,12 +55,12 @@ func (s series) endsInStall(busy []interval) bool {
 	if len(busy) == 0 || !s[len(s)-1].late {
 		return false
 	}
-	most := 0.0
+	maxQueue := 0.0
 	for _, i := range busy {
-		most = math.Max(most, i.queue)
+		maxQueue = math.Max(maxQueue, i.queue)
 	}
 	last := busy[len(busy)-1]
-	return last.queue+last.growth > most/2
+	return last.queue+last.growth > maxQueue/2
 }
 
 // sums are totals of intervals.

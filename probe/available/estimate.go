@@ -21,17 +21,17 @@ const (
 	// stampNoise is the error of two timestamps, in ns: each is within 1 us of the truth.
 	stampNoise = 3e3
 
-	// leastBusy packets give a result. The measurement ends after enoughTrains trains if
+	// minBusy packets give a result. The measurement ends after enoughTrains trains if
 	// the relative width of the interval is at most enough.
-	leastBusy    = 40
+	minBusy      = 40
 	enoughTrains = 4
 	enough       = 0.03
 	// Results whose slope over the sending rate is at least this large, and this many
 	// standard deviations, are not from the known link: 1 % of the paths where it is
 	// tight, 80 % of those where it is not.
-	followsLeast = 0.3
-	followsMost  = 0.85
-	followsSure  = 1.7
+	minFollows  = 0.3
+	maxFollows  = 0.85
+	followsSure = 1.7
 	// A note is added above this fraction of lost packets and of coalesced packets.
 	noteThreshold = 0.005
 	grouped       = 0.1
@@ -56,10 +56,10 @@ func (m HoldTrains) Estimate(samples []probe.Sample) Result {
 }
 
 func (m HoldTrains) estimate(r *evaluation) (out Result) {
-	if r.busy.packets < leastBusy || len(r.blocks) < 2 {
-		if least := m.lowerBound(r); r.shaped && least > 0 && r.lost <= noteThreshold*r.sent {
-			least = min(least, r.rate) * (1 - shapedModel)
-			out.Available = probe.Estimate{Value: least, Low: least, AtLeast: true}
+	if r.busy.packets < minBusy || len(r.blocks) < 2 {
+		if low := m.lowerBound(r); r.shaped && low > 0 && r.lost <= noteThreshold*r.sent {
+			low = min(low, r.rate) * (1 - shapedModel)
+			out.Available = probe.Estimate{Value: low, Low: low, AtLeast: true}
 			out.Notes = append(r.notes(), "budget was too small to empty the bucket")
 			return out
 		}
@@ -95,10 +95,10 @@ func (m HoldTrains) estimate(r *evaluation) (out Result) {
 	half := z * (1 + 1.5/n) * math.Sqrt(se*se+slope*slope+rest*rest) // approximates Student's t
 	out.Available = probe.Estimate{Value: a, Low: max(a-half, 0), High: a + half}
 	out.Notes = r.notes()
-	if slope, off, sent := r.slopeOverRate(); !r.shaped && slope > max(followsLeast, followsSure*off) {
+	if slope, off, sent := r.slopeOverRate(); !r.shaped && slope > max(minFollows, followsSure*off) {
 		// With the rate of the tight link, the result would be the point where it no
 		// longer follows the sending rate.
-		slope = min(slope+2*off, followsMost)
+		slope = min(slope+2*off, maxFollows)
 		out.Available.Low = max(min(a-half, (a-slope*sent)/(1-slope)-half), 0)
 		out.Notes = append(out.Notes, "results follow the rate of the trains: a faster link than the known one is tight, and less bandwidth may be available")
 	}

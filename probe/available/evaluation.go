@@ -56,9 +56,9 @@ func (m HoldTrains) read(samples []probe.Sample) (r evaluation) {
 	if r.rate == 0 {
 		r.rate = backToBackRate(samples)
 	}
-	least := 0.0
+	minGap := 0.0
 	if c := max(m.Capacity, r.rate); c > 0 {
-		least = 8e9 * frame / c
+		minGap = 8e9 * frame / c
 	}
 	for i := range samples {
 		s := &samples[i]
@@ -76,13 +76,13 @@ func (m HoldTrains) read(samples []probe.Sample) (r evaluation) {
 		r.to = s.Sent[len(s.Sent)-1]
 		r.sent += float64(s.Count())
 		r.lost += float64(s.Lost())
-		r.add(s, least, float64(idle))
+		r.add(s, minGap, float64(idle))
 	}
 	return r
 }
 
-// add adds one sample. least is the minimum time in ns between packets on the path.
-func (r *evaluation) add(s *probe.Sample, least, idle float64) {
+// add adds one sample. minGap is the minimum time in ns between packets on the path.
+func (r *evaluation) add(s *probe.Sample, minGap, idle float64) {
 	n := min(s.Count(), len(s.Sent))
 	hold := s.Parts[len(s.Parts)-1]
 	first := s.Count() - hold.Count
@@ -97,16 +97,16 @@ func (r *evaluation) add(s *probe.Sample, least, idle float64) {
 		from = first + hold.Count/settle
 	}
 	service := 8e9 * frame / r.rate
-	all := newSeries(s, least, service)
+	all := newSeries(s, minGap, service)
 	r.receiverStall = max(r.receiverStall, all.receiverStall())
 	for i := range all {
 		if all[i].waited {
 			r.waited++
 		}
 	}
-	if n, most := all.jumps(service); n > 0 && most > heldTime {
+	if n, longest := all.jumps(service); n > 0 && longest > heldTime {
 		r.heldTrains++
-		r.held = max(r.held, most)
+		r.held = max(r.held, longest)
 	}
 	for _, part := range all.stretches(service, r.shaped) {
 		busy := part.busy(from, service)
@@ -137,13 +137,13 @@ func (r *evaluation) add(s *probe.Sample, least, idle float64) {
 }
 
 // receiverStall returns the longest stall of the receiver that a clump shows.
-func (s series) receiverStall() (most time.Duration) {
+func (s series) receiverStall() (longest time.Duration) {
 	for i := 1; i < len(s); i++ {
 		if s[i].late && !s[i].waited && !s[i-1].late {
-			most = max(most, time.Duration(s[i].came-s[i-1].came))
+			longest = max(longest, time.Duration(s[i].came-s[i-1].came))
 		}
 	}
-	return most
+	return longest
 }
 
 // rates returns the rates in bit/s at which the first packets arrived and were sent; 0 if

@@ -36,24 +36,24 @@ const (
 	mtu        = 1500
 	frame      = mtu + probe.Overhead
 
-	// A hold has firstHold packets, and doubles with each train up to mostHold. Its head
+	// A hold has firstHold packets, and doubles with each train up to maxHold. Its head
 	// has headPackets and 1/headPart of the hold. The queue of the head outlasts the
 	// variation of cross traffic of half the link during the hold (a deviation of 10
 	// packet times in 100).
 	firstHold   = 100
-	leastHold   = 60
-	mostHold    = 400
+	minHold     = 60
+	maxHold     = 400
 	headPackets = 16
 	headPart    = 6
-	// mostHead is the maximum queue delay of a head, firstTime the maximum duration of
-	// the first hold, whose rate may be far off, and mostTime that of any hold, in ns.
-	mostHead  = 3e6
+	// maxHead is the maximum queue delay of a head, firstTime the maximum duration of
+	// the first hold, whose rate may be far off, and maxTime that of any hold, in ns.
+	maxHead   = 3e6
 	firstTime = 10e6
-	mostTime  = 40e6
+	maxTime   = 40e6
 	// drains is the fraction of the head's queue that drains by the end of the hold, and
-	// leastRate the minimum rate of a hold relative to the available bandwidth.
-	drains    = 0.8
-	leastRate = 0.5
+	// minRate the minimum rate of a hold relative to the available bandwidth.
+	drains  = 0.8
+	minRate = 0.5
 	// rateVariation is the relative change of the rates of alternate trains. If the known link is
 	// the tight one, results do not follow the change (estimate.go).
 	rateVariation = 0.15
@@ -78,7 +78,7 @@ func (m HoldTrains) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		return t, false
 	}
 	rate, known := r.guess()
-	longest := mostTime
+	longest := maxTime
 	hold := firstHold
 	if !known {
 		rate, longest = r.rate*0.3, firstTime
@@ -86,28 +86,28 @@ func (m HoldTrains) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			rate = m.assume(&r)
 		}
 	} else if r.receiverStall == 0 {
-		hold = min(firstHold<<min(len(r.trains)-1, 8), mostHold)
+		hold = min(firstHold<<min(len(r.trains)-1, 8), maxHold)
 	}
 	packets := func(ns, rate float64) int { return int(ns * rate / 8e9 / frame) }
-	hold = max(min(hold, packets(longest, rate)), leastHold)
-	head := probe.Part{Count: min(headPackets+hold/headPart, max(packets(mostHead, r.rate), 4)), Size: mtu, Pause: r.receiverStall}
+	hold = max(min(hold, packets(longest, rate)), minHold)
+	head := probe.Part{Count: min(headPackets+hold/headPart, max(packets(maxHead, r.rate), 4)), Size: mtu, Pause: r.receiverStall}
 	drop := float64(head.Count) * frame // bytes in the queue when the hold begins
 	if r.shaped {
 		if head, drop, hold = m.drain(&r, rate); known {
-			hold = min(hold, max(packets(shapedTime, rate), leastHold))
+			hold = min(hold, max(packets(shapedTime, rate), minHold))
 		}
 	}
-	if most := int(left)/frame - 2*firstHold; head.Count > most && r.shaped && !known {
-		head.Count = most // the last try
+	if limit := int(left)/frame - 2*firstHold; head.Count > limit && r.shaped && !known {
+		head.Count = limit // the last try
 	}
 	rest := int(left)/frame - head.Count
-	if rest < leastHold || head.Count < 1 {
+	if rest < minHold || head.Count < 1 {
 		return t, false
 	}
 	hold = min(hold, rest)
 	// The average rate of the whole train is the available bandwidth, so that its end
 	// finds a short queue.
-	rate *= max(1-drains*drop/(float64(hold)*frame+drop), leastRate)
+	rate *= max(1-drains*drop/(float64(hold)*frame+drop), minRate)
 	if known && !r.shaped {
 		rate *= 1 + rateVariation*float64(len(r.trains)%2*2-1)
 	}

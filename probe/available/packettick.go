@@ -22,15 +22,15 @@ const (
 
 // Constants chosen by Headgate.
 const (
-	// leastJudged is the minimum number of gaps that decide about a tick interval.
-	leastJudged = 50
-	// mostGap is the longest tick interval: beyond it a train that covers enough ticks is
+	// minJudged is the minimum number of gaps that decide about a tick interval.
+	minJudged = 50
+	// maxGap is the longest tick interval: beyond it a train that covers enough ticks is
 	// too long (5.5.2).
-	mostGap     = 500 * time.Microsecond
+	maxGap      = 500 * time.Microsecond
 	defaultLead = 5 * time.Millisecond
 	// late: a sender that sends at less than this fraction of the requested rate is too
-	// slow. After mostSlow such trains the measurement ends.
-	late, mostSlow = 0.97, 4
+	// slow. After maxSlow such trains the measurement ends.
+	late, maxSlow = 0.97, 4
 	// tickStreams is the number of trains of one rate. With trains of 500 packets, three
 	// are the seed's 10 to 20 MB per measurement (table 5.2).
 	tickStreams = 1
@@ -65,7 +65,7 @@ func (m PacketTick) gap(samples []probe.JointSample) (gap, next time.Duration, u
 		}
 		s := samples[i].Sender(1)
 		part, judged := steady(&s, next)
-		if judged >= leastJudged && part >= confidence || next >= mostGap {
+		if judged >= minJudged && part >= confidence || next >= maxGap {
 			return next, 0, i + 1
 		}
 		next = time.Duration(lambda * float64(next))
@@ -127,7 +127,7 @@ func (m PacketTick) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 		return j, unit.Bytes(j.Bytes()) <= left
 	}
 	s, inside, slow := m.replay(samples[used:])
-	if slow >= mostSlow {
+	if slow >= maxSlow {
 		return j, false
 	}
 	rate, ok := s.next()
@@ -159,7 +159,7 @@ func (m PacketTick) Estimate(samples []probe.JointSample) Result {
 	}
 	s, _, slow := m.replay(samples[used:])
 	r := s.result()
-	if slow >= mostSlow {
+	if slow >= maxSlow {
 		r.Notes = append(r.Notes, "sender cannot reach the requested rate: the range is wider than intended")
 	}
 	return r

@@ -24,9 +24,9 @@ func figure511(first, second, ticks float64) sim.Meeting {
 		return s
 	}
 	return sim.Meeting{
-		Own:    []sim.Path{{Hops: []link.Spec{hop(first), hop(second)}}, {Hops: []link.Spec{hop(ticks)}}},
-		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: simtest.UnboundedQueue}}, Noise: 700 * time.Nanosecond},
-		Jitter: 100 * time.Microsecond,
+		Branches: []sim.Path{{Hops: []link.Spec{hop(first), hop(second)}}, {Hops: []link.Spec{hop(ticks)}}},
+		Shared:   sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: simtest.UnboundedQueue}}, Noise: 700 * time.Nanosecond},
+		Jitter:   100 * time.Microsecond,
 	}
 }
 
@@ -111,7 +111,7 @@ func pathload(p sim.Path, seed uint64) (r available.Result, truth float64, bytes
 
 // single returns the path of the probes alone.
 func single(m sim.Meeting) sim.Path {
-	return sim.Path{Hops: append(append([]link.Spec(nil), m.Own[0].Hops...), m.Shared.Hops...), Noise: m.Shared.Noise}
+	return sim.Path{Hops: append(append([]link.Spec(nil), m.Branches[0].Hops...), m.Shared.Hops...), Noise: m.Shared.Noise}
 }
 
 func middle(r available.Result) float64 { return r.Available.Value / 1e6 }
@@ -142,7 +142,7 @@ func TestFigure516(t *testing.T) {
 	for _, c := range []unit.Rate{1000, 300} {
 		for load := 0.1; load < 0.95; load += 0.2 {
 			m := figure511(400e6, 0, load*float64(c)*1e6)
-			m.Own[1].Hops[0].Rate = c * unit.Mbit
+			m.Branches[1].Hops[0].Rate = c * unit.Mbit
 			r, truth, bytes := packetTick(m, 1)
 			t.Logf("%.0f %% of %d Mbit/s: %.0f for %.0f Mbit/s, %v", 100*load, c, middle(r), truth/1e6, bytes)
 			if middle(r) < truth/1e6-120 || middle(r) > truth/1e6+60 {

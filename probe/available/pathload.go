@@ -12,8 +12,8 @@ import (
 // Constants of pathload's streams, from the paper.
 const (
 	streamPackets = 100   // K
-	leastPeriod   = 100e3 // T_min, ns
-	leastSize     = 200   // bytes
+	minPeriod     = 100e3 // T_min, ns
+	minSize       = 200   // bytes
 	// silence is the pause between streams, in stream durations: streams use a tenth of
 	// the path on average.
 	silence = 9
@@ -72,7 +72,7 @@ func (m Pathload) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	}
 	// Use the shortest period for which packets are neither too small for accurate timing
 	// nor too large for the path.
-	frame := min(max(rate*leastPeriod/8e9, leastSize), mtu+probe.Overhead)
+	frame := min(max(rate*minPeriod/8e9, minSize), mtu+probe.Overhead)
 	p := probe.Part{Count: streamPackets, Size: int(frame) - probe.Overhead, Rate: unit.Rate(rate)}
 	p.Pause = time.Duration(math.Ceil(silence * streamPackets * p.Gap()))
 	t = probe.Train{Purpose: "available/pathload"}

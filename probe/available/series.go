@@ -24,8 +24,8 @@ type point struct {
 type series []point
 
 // newSeries accepts also samples that are incomplete, have duplicates, or have numbers
-// that were never sent. least is the minimum time in ns between packets on the path.
-func newSeries(s *probe.Sample, least, service float64) series {
+// that were never sent. minGap is the minimum time in ns between packets on the path.
+func newSeries(s *probe.Sample, minGap, service float64) series {
 	parts := s.PartOf()
 	parts = parts[:min(len(parts), len(s.Sent))]
 	seen := make([]bool, len(parts))
@@ -44,8 +44,8 @@ func newSeries(s *probe.Sample, least, service float64) series {
 		highest = max(highest, a.Number)
 		out = append(out, p)
 	}
-	out.markClumps(least, service)
-	out.markWaiting(least)
+	out.markClumps(minGap, service)
+	out.markWaiting(minGap)
 	slices.SortFunc(out, func(a, b point) int { return cmp.Compare(a.number, b.number) })
 	return out
 }
@@ -54,17 +54,17 @@ func newSeries(s *probe.Sample, least, service float64) series {
 // later than its predecessor by more than a queue grows in that time, and the others
 // arrive faster than the path can deliver them. Their timestamps are those of the
 // receiver, not of the path. The first packets of a sample may have waited, too. The
-// series must be in order of arrival. least is the minimum time between packets on the
+// series must be in order of arrival. minGap is the minimum time between packets on the
 // path.
-func (s series) markClumps(least, service float64) {
+func (s series) markClumps(minGap, service float64) {
 	for i := 0; i < len(s); i++ {
-		need := clumpPackets*least + clumpNoise
+		need := clumpPackets*minGap + clumpNoise
 		if i == 0 {
 			need *= 4
 		} else if s[i].late || !sudden(&s[i-1], &s[i], service) {
 			continue
 		}
-		end := s.clump(i, least, need)
+		end := s.clump(i, minGap, need)
 		for j := i; j < end; j++ {
 			s[j].late = true
 		}
@@ -74,9 +74,9 @@ func (s series) markClumps(least, service float64) {
 
 // markWaiting marks all but the last of packets that arrived together, faster than the
 // path can deliver them: they waited for the interrupt of the last one.
-func (s series) markWaiting(least float64) {
+func (s series) markWaiting(minGap float64) {
 	for i := 0; i+1 < len(s); i++ {
-		if s[i+1].came-s[i].came < togetherPart*least-togetherNoise {
+		if s[i+1].came-s[i].came < togetherPart*minGap-togetherNoise {
 			s[i].waited = !s[i].late
 			s[i].late = true
 		}
@@ -87,10 +87,10 @@ func (s series) markWaiting(least float64) {
 // The clump ends where the time gained against the pace of the path is longest, if it is
 // at least need. The first packets of a clump may be as slow as any (80 us, observed in
 // the lab).
-func (s series) clump(i int, least, need float64) int {
+func (s series) clump(i int, minGap, need float64) int {
 	end, gained, low, best := i, 0.0, 0.0, 0.0
 	for k := i + 1; k < len(s) && gained > best-clumpSlack; k++ {
-		gained += clumpPace*least - (s[k].came - s[k-1].came)
+		gained += clumpPace*minGap - (s[k].came - s[k-1].came)
 		low = min(low, gained)
 		if gained-low >= need && (end == i || gained > best) {
 			end, best = k+1, gained
@@ -122,7 +122,7 @@ func (s series) stretches(service float64, held bool) (out []series) {
 
 // jumps returns how often packets outside of clumps were suddenly late, and the maximum
 // delay.
-func (s series) jumps(service float64) (n int, most time.Duration) {
+func (s series) jumps(service float64) (n int, longest time.Duration) {
 	var last *point
 	for i := range s {
 		if s[i].late {
@@ -130,11 +130,11 @@ func (s series) jumps(service float64) (n int, most time.Duration) {
 		}
 		if last != nil && sudden(last, &s[i], service) {
 			n++
-			most = max(most, time.Duration(s[i].owd-last.owd))
+			longest = max(longest, time.Duration(s[i].owd-last.owd))
 		}
 		last = &s[i]
 	}
-	return n, most
+	return n, longest
 }
 
 // sudden reports whether a packet is later than its predecessor by more than a queue

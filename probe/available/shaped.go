@@ -14,9 +14,9 @@ const (
 	drainPart = 7.0 / 8
 	// linkPart of the capacity is the maximum load: at the full capacity queues grow.
 	linkPart = 0.97
-	// leastDrain, a fraction of the capacity, is the minimum by which heads are faster
+	// minDrain, a fraction of the capacity, is the minimum by which heads are faster
 	// than the token rate.
-	leastDrain = 0.1
+	minDrain = 0.1
 	// The first head drains firstDrain bytes if the bucket size is unknown. After a head
 	// that found no queue, the next drains morePart times that.
 	firstDrain = 64_000
@@ -27,9 +27,9 @@ const (
 	// bucket again, so that few long trains cost least.
 	shapedHold = 1600
 	shapedTime = 100e6
-	// shapedMost is the maximum queue delay of a head, in ns, if cross traffic uses most
+	// shapedMaxDelay is the maximum queue delay of a head, in ns, if cross traffic uses most
 	// of the token rate.
-	shapedMost = 8e6
+	shapedMaxDelay = 8e6
 	// shapedQueue and shapedPackets are the minimum queue at the begin of the window, in
 	// ns and in packets, that shows an empty bucket: queues at other links are shorter.
 	shapedQueue   = 300e3
@@ -51,7 +51,7 @@ func (m HoldTrains) fast(r *evaluation) float64 {
 	}
 	fast := min(drainPart*m.Capacity, 2*r.rate)
 	if taken := r.taken(m.Capacity); taken > 0 {
-		fast = min(fast, max(linkPart*m.Capacity-taken, r.rate+leastDrain*m.Capacity))
+		fast = min(fast, max(linkPart*m.Capacity-taken, r.rate+minDrain*m.Capacity))
 	}
 	return max(fast, r.rate)
 }
@@ -61,16 +61,16 @@ func (m HoldTrains) fast(r *evaluation) float64 {
 // slower than the token rate show nothing of the link. The result is 0 if no head shows
 // it.
 func (r *evaluation) taken(link float64) float64 {
-	least := link
+	lowest := link
 	for _, t := range r.trains {
 		if t.headCame > r.rate {
-			least = min(least, max(t.headRate*(link/t.headCame-1), 0))
+			lowest = min(lowest, max(t.headRate*(link/t.headCame-1), 0))
 		}
 	}
-	if least == link {
+	if lowest == link {
 		return 0
 	}
-	return least
+	return lowest
 }
 
 // assume returns the available bandwidth to assume while no train has found the bucket's
@@ -91,13 +91,13 @@ func (m HoldTrains) assume(r *evaluation) float64 {
 // lowerBound returns a lower bound of the available bandwidth, from heads that did not
 // empty a bucket of known size: the rest of what they sent would have been more than the
 // bucket held.
-func (m HoldTrains) lowerBound(r *evaluation) (least float64) {
+func (m HoldTrains) lowerBound(r *evaluation) (bound float64) {
 	for _, t := range r.trains {
 		if m.Bucket > 0 && t.headRate > 0 {
-			least = max(least, t.headRate-m.Bucket/float64(t.head*frame)*t.headRate)
+			bound = max(bound, t.headRate-m.Bucket/float64(t.head*frame)*t.headRate)
 		}
 	}
-	return least
+	return bound
 }
 
 // unfilled returns the bytes that trains have taken from the bucket and that have not been
@@ -117,7 +117,7 @@ func (m HoldTrains) drain(r *evaluation, available float64) (head probe.Part, dr
 	fast := m.fast(r)
 	net := max(1-available/fast, 0.05)
 	drop = max(headPackets*frame, 2*shapedQueue*r.rate/8e9)
-	need, most := 0.0, math.Inf(1)
+	need, maxBytes := 0.0, math.Inf(1)
 	met, found := 0, 0.0 // found is the maximum that a head found in the bucket
 	unmet := 0.0         // trains in a row without a queue
 	for _, t := range r.trains {
@@ -156,9 +156,9 @@ func (m HoldTrains) drain(r *evaluation, available float64) (head probe.Part, dr
 		if m.Bucket > 0 {
 			rest = max(m.Bucket-r.unfilled(little), 0)
 		}
-		most = (rest + shapedMost*math.Pow(2, unmet)*r.rate/8e9) / (1 - little/fast)
+		maxBytes = (rest + shapedMaxDelay*math.Pow(2, unmet)*r.rate/8e9) / (1 - little/fast)
 	}
-	bytes := min((1.05*max(need, 0)+drop)/net, most)
+	bytes := min((1.05*max(need, 0)+drop)/net, maxBytes)
 	head = probe.Part{Count: int(bytes/frame) + 1, Size: mtu, Rate: unit.Rate(fast), Pause: r.receiverStall}
 	hold = min(firstHold<<min(2*met, 8), shapedHold)
 	if unmet > 0 {

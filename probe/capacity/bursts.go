@@ -92,9 +92,9 @@ func lateness(out []run) {
 		return
 	}
 	var hull []run
-	least, middle := math.Inf(1), 0.0
+	lowest, middle := math.Inf(1), 0.0
 	for _, r := range out {
-		least = math.Min(least, r.delay)
+		lowest = math.Min(lowest, r.delay)
 		middle += r.at / float64(len(out))
 		for n := len(hull); n >= 2; n = len(hull) {
 			a, b := hull[n-2], hull[n-1]
@@ -105,7 +105,7 @@ func lateness(out []run) {
 		}
 		hull = append(hull, r)
 	}
-	base, slope := run{delay: least}, 0.0
+	base, slope := run{delay: lowest}, 0.0
 	for j := 1; j < len(hull); j++ {
 		if a, b := hull[j-1], hull[j]; b.at >= middle {
 			if s := (b.delay - a.delay) / (b.at - a.at); math.Abs(s) <= maxSkew {

@@ -28,24 +28,24 @@ const (
 	minPause   = time.Millisecond
 	// maxTrains bounds the trains if the samples have no send times.
 	maxTrains = 30
-	// mostCount is the number of packets that one UDP GSO call sends.
-	mostCount = 64
+	// maxCount is the number of packets that one UDP GSO call sends.
+	maxCount = 64
 	// target is the duration of a burst in ns: 80 times the error of a timestamp.
 	target = 80_000.0
 	// narrowEnough is the relative width of an interval that is narrow enough.
 	narrowEnough = 0.012
-	// A first gap between coldMost and coldLeast of the second shows a receiver that was
+	// A first gap between minCold and maxCold of the second shows a receiver that was
 	// idle. Measured were 3.4 us for 4.1 us at 1 Gbit/s, and 39.6 us for 40 us at 100
 	// Mbit/s. The effect of a limiter on the second gap is larger.
-	coldMost, coldLeast = 0.75, 0.985
+	minCold, maxCold = 0.75, 0.985
 	// timestampError is the error of a kernel receive timestamp, in ns (measured).
 	timestampError = 1000.0
 	// maxSkew is the maximum relative difference between the rates of two clocks.
 	maxSkew = 1e-4
 	// minValues is the minimum number of values of a mode.
 	minValues = 8
-	// leastWide is the narrowest relative window of a mode.
-	leastWide = 0.001
+	// minWide is the narrowest relative window of a mode.
+	minWide = 0.001
 	// slow is the minimum factor by which a limiter lengthens gaps.
 	slow = 1.1
 	// modeSigmas is the number of standard errors that distinguishes two modes.

@@ -110,7 +110,7 @@ func gaps(all []burst, from, to, k int) (out []value) {
 // of a run.
 func modeOf(values []value, k int) mode {
 	n := float64(k)
-	wide := math.Max(2*timestampError*math.Sqrt(12/(n*(n*n-1))), leastWide*values[len(values)/2].gap)
+	wide := math.Max(2*timestampError*math.Sqrt(12/(n*(n*n-1))), minWide*values[len(values)/2].gap)
 	m := densest(values, wide)
 	// A few values may agree by chance.
 	m.error = math.Max(m.error, wide/4/math.Sqrt(m.count)) * (1 + 4/m.count)
@@ -210,7 +210,7 @@ func receiverIdle(all []burst) bool {
 	first, wide := typical(a)
 	second, wider := typical(b)
 	off := modeSigmas * math.Hypot(wide, wider) / math.Sqrt(float64(min(len(a), len(b))))
-	return first < second-off && first < coldLeast*second && first > coldMost*second
+	return first < second-off && first < maxCold*second && first > minCold*second
 }
 
 func longer(k int) int { return max(k+1, k*5/4) }

@@ -108,7 +108,7 @@ func (f result) shape(first bool) (count, size int) {
 	case f.kept || f.frame <= small+probe.Overhead && f.k <= f.usable/2:
 		count = min(count, max(3, f.k*3/2))
 	case bytes > 12*(full+probe.Overhead):
-		return min(int(bytes/(full+probe.Overhead)), mostCount), full
+		return min(int(bytes/(full+probe.Overhead)), maxCount), full
 	}
 	return count, small
 }

@@ -26,9 +26,9 @@ type NarrowLink struct {
 	// Length is the number of packets in a "pair": 2, or 3 to 5 where the rate of a pair
 	// cannot be held (the implementation remark of the seed).
 	Length int
-	// Least is the minimum number of dispersions of a mode; 0 is 1 % of them. The seed
+	// MinMode is the minimum number of dispersions of a mode; 0 is 1 % of them. The seed
 	// gives no number; its figures show the modes that stand out.
-	Least int
+	MinMode int
 	// Gap is the silence between pairs; 0 is the seed's 20 ms.
 	Gap time.Duration
 }
@@ -52,11 +52,11 @@ func rates(s *probe.Sample) (out []float64) {
 
 func (m NarrowLink) modes(s *probe.Sample) []probe.Mode {
 	r := rates(s)
-	least := m.Least
-	if least == 0 {
-		least = len(r) / 100
+	minMode := m.MinMode
+	if minMode == 0 {
+		minMode = len(r) / 100
 	}
-	return probe.NewHistogram(r, binWidth).Modes(r, least)
+	return probe.NewHistogram(r, binWidth).Modes(r, minMode)
 }
 
 // search is the state of the binary search of step 3.

@@ -30,8 +30,8 @@ func group(a, b [3]unit.Rate, crossA, crossB float64) sim.Meeting {
 		return p
 	}
 	return sim.Meeting{
-		Own:    []sim.Path{own(a, crossA), own(b, crossB)},
-		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit}}, Noise: time.Microsecond, Skew: 5e-5},
+		Branches: []sim.Path{own(a, crossA), own(b, crossB)},
+		Shared:   sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit}}, Noise: time.Microsecond, Skew: 5e-5},
 	}
 }
 
@@ -65,7 +65,7 @@ func seedMean(t *testing.T, m sim.Meeting) float64 {
 // 6, the ratio of that link (figure 3.17). The blocks of phase II move it to 4.
 func TestFigures318And320(t *testing.T) {
 	m := figure37([5]float64{0.1, 0.1, 0.1, 0.5})
-	m.Own[1].Hops[2].Cross[0].Model, m.Own[1].Hops[2].Cross[0].Shape = link.Pareto, 1.1
+	m.Branches[1].Hops[2].Cross[0].Model, m.Branches[1].Hops[2].Cross[0].Shape = link.Pareto, 1.1
 	one, two := make([]int, 50), make([]int, 50)
 	for i := range uint64(20) {
 		method := compare.PathComp{}
@@ -152,7 +152,7 @@ func drawMeeting(r *rand.Rand) (m sim.Meeting, gamma float64, cross [2]float64) 
 			}
 			return s
 		}
-		m.Own = append(m.Own, sim.Path{Skew: 5e-5 * r.Float64(), Hops: []link.Spec{
+		m.Branches = append(m.Branches, sim.Path{Skew: 5e-5 * r.Float64(), Hops: []link.Spec{
 			hop(c[i]*(1.2+5*r.Float64()), 0),
 			hop(c[i], cross[i]),
 			hop(c[i]*max(1.5+6.5*r.Float64(), 1/(1-cross[i])), cross[i]),
@@ -238,7 +238,7 @@ func TestCompareFaults(t *testing.T) {
 	coalesced, suspended, sleeping, jitter := calm(), calm(), calm(), calm()
 	coalesced.Coalescing = &sim.Coalescing{Time: 100 * time.Microsecond, Packets: 64}
 	suspended.Shared.Hops[0].Suspension = &link.Suspension{Packets: 200, Time: 5 * time.Millisecond}
-	sleeping.Own[1].Sleep = link.Active{On: 30 * time.Millisecond, Off: 5 * time.Millisecond}
+	sleeping.Branches[1].Sleep = link.Active{On: 30 * time.Millisecond, Off: 5 * time.Millisecond}
 	jitter.Jitter = time.Millisecond
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []struct {
@@ -302,7 +302,7 @@ func TestCompareNoEstimate(t *testing.T) {
 	m.Coalescing = nil
 	// Two paths cannot be compared if one changes half way.
 	other := m
-	other.Own = []sim.Path{m.Own[0], group([3]unit.Rate{500, 200, 1000}, [3]unit.Rate{1600, 300, 2000}, 0.2, 0.2).Own[1]}
+	other.Branches = []sim.Path{m.Branches[0], group([3]unit.Rate{500, 200, 1000}, [3]unit.Rate{1600, 300, 2000}, 0.2, 0.2).Branches[1]}
 	method := compare.SmallBlocks{}
 	samples := append(joint(t, sim.NewJoint(m, 1), method.Next)[:6], joint(t, sim.NewJoint(other, 2), method.Next)[1:6]...)
 	if r := method.Estimate(samples); r.Ratio.Known() || !strings.Contains(r.Ratio.Reason, "changed") {
@@ -340,7 +340,7 @@ func TestCompareSharedNarrow(t *testing.T) {
 // long transfers.
 func TestCompareBucket(t *testing.T) {
 	m := group([3]unit.Rate{1000, 200, 1000}, [3]unit.Rate{1600, 500, 2000}, 0, 0)
-	m.Own[1].Hops[1].Bucket = &link.Bucket{Rate: 20 * unit.Mbit, Size: 100_000}
+	m.Branches[1].Hops[1].Bucket = &link.Bucket{Rate: 20 * unit.Mbit, Size: 100_000}
 	r := like(t, m, 1, nil)
 	t.Log(r.Ratio, r.Long, r.Notes)
 	if math.Abs(r.Ratio.Value/2.5-1) > 0.05 || r.Long == nil || math.Abs(r.Long.Value/0.1-1) > 0.05 {

@@ -74,14 +74,14 @@ func EstRatio(h []int) float64 { return estRatio(h, false) }
 func EstRatio2(h []int) float64 { return estRatio(Denoised(h), true) }
 
 func estRatio(h []int, weighted bool) float64 {
-	peak, most := 0, 0
+	peak, highest := 0, 0
 	for i := 1; i < len(h); i++ {
 		n := h[i]
 		if weighted {
 			n *= i
 		}
-		if n > most {
-			peak, most = i, n
+		if n > highest {
+			peak, highest = i, n
 		}
 	}
 	if peak == 0 {

@@ -57,7 +57,7 @@ func change(st []stretch) (early, late []stretch, changed bool) {
 			late = append(late, s)
 		}
 	}
-	if len(early) < 2*leastStretches || len(late) < 2*leastStretches {
+	if len(early) < 2*minStretches || len(late) < 2*minStretches {
 		return nil, nil, false
 	}
 	return early, late, differ(early, late)
@@ -68,11 +68,11 @@ func change(st []stretch) (early, late []stretch, changed bool) {
 func differ(early, late []stretch) bool {
 	a, b := slopes(early), slopes(late)
 	by := math.Abs(a.mean - b.mean)
-	return by > leastChange && by > 5*math.Hypot(a.error, b.error)
+	return by > minChange && by > 5*math.Hypot(a.error, b.error)
 }
 
-// leastChange is the minimum change of the logarithm of the ratio.
-const leastChange = 0.15
+// minChange is the minimum change of the logarithm of the ratio.
+const minChange = 0.15
 
 // place returns the position of a stretch in its joint, from 0 to 1.
 func place(st []stretch, i int) float64 {

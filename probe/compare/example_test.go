@@ -23,7 +23,7 @@ func ExampleSmallBlocks() {
 		return s
 	}
 	network := sim.NewJoint(sim.Meeting{
-		Own: []sim.Path{
+		Branches: []sim.Path{
 			{Hops: []link.Spec{hop(1000, 0), hop(200, 40), hop(1000, 200)}},
 			{Hops: []link.Spec{hop(1600, 0), hop(500, 100), hop(2000, 400)}},
 		},

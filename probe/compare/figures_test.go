@@ -24,7 +24,7 @@ func figure37(cross [5]float64) sim.Meeting {
 		return s
 	}
 	return sim.Meeting{
-		Own: []sim.Path{
+		Branches: []sim.Path{
 			{Hops: []link.Spec{hop(500, 0), hop(200, cross[0]), hop(400, cross[1])}},
 			{Hops: []link.Spec{hop(1600, 0), hop(800, cross[2]), hop(1200, cross[3])}},
 		},
@@ -72,8 +72,8 @@ func TestFigures313To317(t *testing.T) {
 	none, a12, b34 := asnd(figure37([5]float64{})), asnd(figure37([5]float64{0.5})), asnd(figure37([5]float64{2: 0.5}))
 	shared := asnd(figure37([5]float64{4: 0.5}))
 	sizes, bursts := figure37([5]float64{1: 0.8}), figure37([5]float64{3: 0.5})
-	sizes.Own[0].Hops[2].Cross[0].Sizes = []int{100, 500, 1000, link.FullFrame}
-	bursts.Own[1].Hops[2].Cross[0].Model, bursts.Own[1].Hops[2].Cross[0].Shape = link.Pareto, 1.1
+	sizes.Branches[0].Hops[2].Cross[0].Sizes = []int{100, 500, 1000, link.FullFrame}
+	bursts.Branches[1].Hops[2].Cross[0].Model, bursts.Branches[1].Hops[2].Cross[0].Shape = link.Pareto, 1.1
 	a25, b45 := asnd(sizes), asnd(bursts)
 	for _, h := range [][]float64{none, a12, a25, b34, b45, shared} {
 		t.Logf("%.3f", h[:13])

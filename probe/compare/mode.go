@@ -27,7 +27,7 @@ func newFit(w *windows, mean float64) *fit { return &fit{w, w.background(mean), 
 func (f *fit) evidence(gamma, noise float64) (all, raw float64) {
 	seen := 0
 	for i, k := range f.ks {
-		if f.total[i] < least || noise > 0 && 2*noise > max(2, smoothness*float64(k)*f.mean) {
+		if f.total[i] < minWindows || noise > 0 && 2*noise > max(2, smoothness*float64(k)*f.mean) {
 			continue
 		}
 		best := 0.0
@@ -102,15 +102,15 @@ func (f *fit) search() (modes []mode) {
 
 // refine searches the most likely ratio around a mode.
 func (f *fit) refine(m mode) mode {
-	most := 0.0
+	best := 0.0
 	at := m.gamma
 	for g := at * (1 - 1.5*coarse); g <= at*(1+1.5*coarse); g *= 1 + fine {
 		all, raw := f.evidence(g, m.noise)
 		if m.noise > 0 {
 			all *= soft
 		}
-		if raw > most {
-			most = raw
+		if raw > best {
+			best = raw
 			m.gamma, m.evidence = g, max(all, m.evidence)
 		}
 	}

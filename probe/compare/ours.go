@@ -37,18 +37,18 @@ const (
 	// times the time of a block on the slower path.
 	perJoint = 8
 	idle     = 2
-	// usefulLeast is the minimum fraction of a sender's packets that overlap with the
+	// minUseful is the minimum fraction of a sender's packets that overlap with the
 	// other sender's; below it the blocks are enlarged.
-	usefulLeast = 0.4
-	// mostJoints bounds the joints if the budget does not.
-	mostJoints = 100
+	minUseful = 0.4
+	// maxJoints bounds the joints if the budget does not.
+	maxJoints = 100
 
 	// Windows are from shortest packets of the faster path to longest full-size frames.
 	shortest = 6.0
 	longest  = 8.0
 	// smoothness is the smoothing width of the background relative to the window.
 	smoothness = 0.15
-	least      = 20 // windows of one k
+	minWindows = 20 // windows of one k
 	enough     = 20 // evidence of one k
 	// maxDeviation is the deviation of a mode from the mean of all windows that is tolerated, as
 	// a logarithm: 0.15 pulls correct modes away, more admits wrong ones.
@@ -65,8 +65,8 @@ const (
 	// equal: a mode with this fraction of the best evidence may as well be the true one.
 	equal = 0.95
 
-	leastStretches = 4
-	leastEvidence  = 3
+	minStretches = 4
+	minEvidence  = 3
 	// ambiguous: a mode is not clear if the next one has this fraction of its evidence. If the
 	// best evidence is below strong, possibly no mode is correct: 5 of 9 such modes were,
 	// and 1 of 19 others.
@@ -99,15 +99,15 @@ func (m SmallBlocks) Next(samples []probe.JointSample) (j probe.Joint, ok bool) 
 	sent, before := unit.Bytes(0), unit.Bytes(0)
 	for i := range samples {
 		before = sent
-		most := unit.Bytes(0)
+		largest := unit.Bytes(0)
 		for _, t := range samples[i].Trains {
-			most = max(most, t.Bytes())
+			largest = max(largest, t.Bytes())
 		}
-		sent += most
+		sent += largest
 	}
 	budget -= min(budget, sent)
 	p := newPlan(samples)
-	if p.aborted || len(samples) >= mostJoints {
+	if p.aborted || len(samples) >= maxJoints {
 		return probe.Joint{}, false
 	}
 	if p.noSample {
@@ -138,7 +138,7 @@ func (m SmallBlocks) Estimate(samples []probe.JointSample) Result {
 	if len(st) > 0 && interleaved(st) < minInterleaved {
 		return noEstimate(reordered)
 	}
-	if len(st) < leastStretches {
+	if len(st) < minStretches {
 		return noEstimate(fmt.Sprintf("the senders' packets overlapped in only %d blocks", len(st)))
 	}
 	if half := len(st) / 2; differ(st[:half], st[half:]) {
@@ -184,7 +184,7 @@ func read(samples []probe.JointSample, slow int) (st []stretch, full float64) {
 // slower one.
 func estimate(st []stretch, full float64) probe.Estimate {
 	mean := slope(st)
-	if len(st) < leastStretches || !(mean > 0) {
+	if len(st) < minStretches || !(mean > 0) {
 		return probe.NoEstimate(fmt.Sprintf("the senders' packets overlapped in only %d blocks", len(st)))
 	}
 	ks := lengths(mean, full)
@@ -195,7 +195,7 @@ func estimate(st []stretch, full float64) probe.Estimate {
 		all.plus(each[i])
 	}
 	modes := newFit(all, mean).search()
-	if len(modes) == 0 || modes[0].evidence < leastEvidence {
+	if len(modes) == 0 || modes[0].evidence < minEvidence {
 		return roughEstimate(mean, mean, mean)
 	}
 	best := modes[0]

@@ -48,7 +48,7 @@ func (p *plan) learn(s *probe.JointSample, of [2]*probe.Sample) {
 		}
 		frame := float64(fullSize+probe.Overhead) * float64(spacing) / min(p.took[0], p.took[1])
 		p.size = min(max(int(frame)-probe.Overhead, smallest), fullSize)
-	} else if useful(s, p.slow()) < usefulLeast {
+	} else if useful(s, p.slow()) < minUseful {
 		p.block *= 2
 	}
 	// The faster sender's block should be within the slower sender's.

@@ -30,7 +30,7 @@ func shared(samples []probe.JointSample, slow int, mean float64) bool {
 					to = j
 				}
 			}
-			if from < 0 || len(b)-1-to < least {
+			if from < 0 || len(b)-1-to < minWindows {
 				continue
 			}
 			if stalled(s, b) {

@@ -35,7 +35,7 @@ func stretches(s *probe.JointSample, slow, fast int) (out []stretch) {
 			continue
 		}
 		p := parts[a.Number]
-		if p != part[a.From] || a.Number-last[a.From] > mostMissing {
+		if p != part[a.From] || a.Number-last[a.From] > maxMissing {
 			end()
 		}
 		part[a.From], last[a.From] = p, a.Number
@@ -50,8 +50,8 @@ func stretches(s *probe.JointSample, slow, fast int) (out []stretch) {
 	return out
 }
 
-// mostMissing + 1 packets in a row may be lost without an end of the stretch.
-const mostMissing = 4
+// maxMissing + 1 packets in a row may be lost without an end of the stretch.
+const maxMissing = 4
 
 // slope returns how many clock packets arrived per packet, on average.
 func slope(st []stretch) float64 {

@@ -73,41 +73,41 @@ func bucketSize(before []usage, from, rate, found float64) float64 {
 // bucket.
 func (t *tail) emptied(rate float64) float64 {
 	v := t.took
-	most, sum, n := 0.0, 0.0, 0.0
+	largest, sum, n := 0.0, 0.0, 0.0
 	for j := range v.at {
 		if t.onset >= 0 && v.n[j] >= t.onset {
 			break
 		}
 		b := float64(v.n[j]+1)*v.frame - rate*(v.at[j]-v.at[0])/8e9
-		most = math.Max(most, b)
+		largest = math.Max(largest, b)
 		if j >= max(t.knee, 1) {
 			sum += b
 			n++
 		}
 	}
-	if n == 0 || sum/n < most-mostOff(rate, most) {
-		return most
+	if n == 0 || sum/n < largest-maxOff(rate, largest) {
+		return largest
 	}
 	return sum / n
 }
 
-// mostOff returns by how much the measured bytes may differ from those of the bucket
+// maxOff returns by how much the measured bytes may differ from those of the bucket
 // without cross traffic: the error of two timestamps, and a fraction of the bytes.
-func mostOff(rate, bytes float64) float64 {
-	return math.Hypot(2*stampError*rate/8e9, exactly*bytes) + leastOff
+func maxOff(rate, bytes float64) float64 {
+	return math.Hypot(2*stampError*rate/8e9, exactly*bytes) + minOff
 }
 
 const (
-	// exactly and leastOff, in bytes, are for buckets without cross traffic.
-	exactly, leastOff = 0.003, 150
+	// exactly and minOff, in bytes, are for buckets without cross traffic.
+	exactly, minOff = 0.003, 150
 	// jittery is the range of 98 % of the differences between consecutive delays of small
 	// packets, in ns, that shows cross traffic: timestamp errors alone cause 7 us.
 	jittery = 9e3
 	// alone: a tail at this fraction of the token rate had no cross traffic.
 	alone = 0.995
-	// mostOthers is the assumed maximum of cross traffic at a policer, as a fraction of
+	// maxOthers is the assumed maximum of cross traffic at a policer, as a fraction of
 	// the rate.
-	mostOthers = 0.5
+	maxOthers = 0.5
 )
 
 // others reports whether there is cross traffic: the delays of small packets vary, or a
@@ -141,7 +141,7 @@ func (e *evidence) shaperSize(rate float64) probe.Estimate {
 		}
 		found := t.emptied(rate)
 		b := math.Max(bucketSize(e.usages, t.took.at[0], rate, found), t.v.frame)
-		off := mostOff(rate, b) + e.loss*b
+		off := maxOff(rate, b) + e.loss*b
 		if e.others(e.longest, rate) {
 			// Cross traffic used a part of the bucket, and of what earlier trains left.
 			return probe.Estimate{Value: b, Low: math.Max(found-off, 0), AtLeast: true}
@@ -154,10 +154,10 @@ func (e *evidence) shaperSize(rate float64) probe.Estimate {
 // policerSize returns the bucket size of a policer, from the first train that lost
 // packets. The time that the packets took to arrive at the policer is between the time in
 // which they were sent and the time in which they arrived at the receiver.
-func (e *evidence) policerSize(rate, most float64) probe.Estimate {
+func (e *evidence) policerSize(rate, highRate float64) probe.Estimate {
 	for i := range e.tails {
 		t := &e.tails[i]
-		if t.onset < leastPiece {
+		if t.onset < minPiece {
 			continue
 		}
 		v := t.v
@@ -172,9 +172,9 @@ func (e *evidence) policerSize(rate, most float64) probe.Estimate {
 		came := bytes - rate*(v.at[last]-v.at[0])/8e9
 		if e.shared {
 			// The rate has only a bound, too: use its upper end for the lower bound.
-			least := bytes - most*math.Max(v.sent[t.onset-1]-v.sent[0], v.at[last]-v.at[0])/8e9
+			low := bytes - highRate*math.Max(v.sent[t.onset-1]-v.sent[0], v.at[last]-v.at[0])/8e9
 			b := bucketSize(e.usages, v.at[0], rate, math.Max(sent, came))
-			return probe.Estimate{Value: b, Low: math.Max(least-v.frame, 0), AtLeast: true}
+			return probe.Estimate{Value: b, Low: math.Max(low-v.frame, 0), AtLeast: true}
 		}
 		high := bucketSize(e.usages, v.at[0], rate, math.Max(sent, came)) + v.frame
 		low := math.Max(bucketSize(e.usages, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
@@ -187,7 +187,7 @@ func (e *evidence) policerSize(rate, most float64) probe.Estimate {
 // rates.
 func (e *evidence) policedRate(best *tail) probe.Estimate {
 	var parts []part
-	var most part
+	var fastest part
 	for i := range e.tails {
 		t := &e.tails[i]
 		if !t.policed() || t.v.asked == 0 && best.v.asked > 0 {
@@ -201,14 +201,14 @@ func (e *evidence) policedRate(best *tail) probe.Estimate {
 		}
 		off := math.Hypot(math.Sqrt(e.loss*(1-e.loss)/n), 0.5/n)
 		one := part{math.Min(t.v.offered(), e.link), t.after, t.after * off}
-		if parts = append(parts, one); one.p > most.p {
-			most = one
+		if parts = append(parts, one); one.p > fastest.p {
+			fastest = one
 		}
 	}
 	all, sd := totalRate(parts)
-	off, high := z90*sd, math.Max(all, most.got*(1+mostOthers*most.got/most.p))
+	off, high := z90*sd, math.Max(all, fastest.got*(1+maxOthers*fastest.got/fastest.p))
 	lost := 1 - e.loss/2 // loss before or behind the policer
 	off = math.Hypot(off, all*e.loss/2)
-	low := math.Min(all, most.got)
+	low := math.Min(all, fastest.got)
 	return probe.Estimate{Value: all / lost, Low: (low - off) / lost, High: (high + off) / lost}
 }

@@ -10,15 +10,15 @@ import (
 
 // Constants chosen by Headgate, from random paths (TestLimiter).
 const (
-	// leastArrivals is the minimum number of arrivals for a result.
-	leastArrivals = 2 * leastPiece
+	// minArrivals is the minimum number of arrivals for a result.
+	minArrivals = 2 * minPiece
 	// slower: a rate below this fraction of the link's is a shaper's. muchSlower is the
 	// fraction for trains that were paced or that are faster than noisy, because such a
 	// train lasts no longer than a few hundred packets of cross traffic.
 	slower, muchSlower = 0.88, 0.7
 	noisy              = 2.5e9
-	// leastFaster: a train never arrives faster than it was sent by this factor.
-	leastFaster = 1.1
+	// minFaster: a train never arrives faster than it was sent by this factor.
+	minFaster = 1.1
 	// agree: two trains that a shaper limits end at the same rate within this fraction,
 	// even with cross traffic (p90 of the error is 0.02 %).
 	agree = 0.02
@@ -43,7 +43,7 @@ func (e *evidence) classify() Result {
 		return cannot("no train of full-size packets was sent")
 	}
 	if e.longest == nil && !e.ticks {
-		return cannot(fmt.Sprintf("fewer than %d packets of any train arrived", leastArrivals))
+		return cannot(fmt.Sprintf("fewer than %d packets of any train arrived", minArrivals))
 	}
 	r := Result{Schedules: e.schedules()}
 	if policed := e.policed(); e.ticks {
@@ -120,7 +120,7 @@ func (e *evidence) policed() (best *tail) {
 		switch {
 		case t.policed():
 			best = t
-		case best != nil && t.onset < 0 && t.v.asked > 0 && t.v.offered() > best.after*leastFaster:
+		case best != nil && t.onset < 0 && t.v.asked > 0 && t.v.offered() > best.after*minFaster:
 			best = nil
 		}
 	}

@@ -18,7 +18,7 @@ func (r run) measure(i int, quantum, loss float64) (m [measures]float64) {
 	b := r.bursts[i]
 	m[came] = float64(b.count())
 	m[numbered] = float64(r.v.n[r.bursts[i+1].from] - r.v.n[b.from])
-	if most := m[came]*(1+3*loss) + 3; loss < someLoss || m[numbered] < m[came] || m[numbered] > most {
+	if limit := m[came]*(1+3*loss) + 3; loss < someLoss || m[numbered] < m[came] || m[numbered] > limit {
 		// Packets were reordered, or a queue overflowed.
 		m[numbered] = m[came] / (1 - loss)
 	}
@@ -83,9 +83,9 @@ func (t *ticking) count(runs []run, loss, link float64) {
 	var off [measures]float64 // relative deviation for one interval
 	for j := range off {
 		off[j] = 0.5
-		if len(each[j]) >= leastTicks {
+		if len(each[j]) >= minTicks {
 			_, sd := spread(each[j])
-			off[j] = math.Max(sd, leastSpread)
+			off[j] = math.Max(sd, minSpread)
 		}
 		off[j] /= all.total[j] / all.intervals
 	}
@@ -115,9 +115,9 @@ func (t *ticking) count(runs []run, loss, link float64) {
 	}
 }
 
-// leastSpread is the minimum deviation: a fractional delta alternates between two
+// minSpread is the minimum deviation: a fractional delta alternates between two
 // numbers.
-const leastSpread = 0.3
+const minSpread = 0.3
 
 // quantum returns the time of a packet within bursts.
 func (r run) quantum() float64 {

@@ -28,7 +28,7 @@ func (e *evidence) doubts(r *Result) (out []string) {
 	if e.vanished > 0 {
 		out = append(out, fmt.Sprintf("no packets of %d trains arrived", e.vanished))
 	}
-	if still, length := e.stalls(); (r.Class == None || r.Class == CPU) && still >= leastTicks && length > stallThreshold*e.observedTime() {
+	if still, length := e.stalls(); (r.Class == None || r.Class == CPU) && still >= minTicks && length > stallThreshold*e.observedTime() {
 		out = append(out, fmt.Sprintf("trains stalled %d times for an unknown reason", still))
 	}
 	if r.Class != TBF && r.Class != None {

@@ -80,7 +80,7 @@ func (e *evidence) sort(trains []trainView) {
 // usualLoss returns the loss that any train has on the path: the smaller of the loss of
 // short bursts and of small packets, because either may overflow a queue.
 func usualLoss(kinds ...[]trainView) float64 {
-	least := 1.0
+	lowest := 1.0
 	for _, views := range kinds {
 		lost, count := 0.0, 0.0
 		for i := range views {
@@ -88,13 +88,13 @@ func usualLoss(kinds ...[]trainView) float64 {
 			lost, count = lost+views[i].lost()*n, count+n
 		}
 		if count > 0 {
-			least = math.Min(least, lost/count)
+			lowest = math.Min(lowest, lost/count)
 		}
 	}
-	if least == 1 {
+	if lowest == 1 {
 		return 0
 	}
-	return least
+	return lowest
 }
 
 // ends detects whether one of the ends is scheduled at intervals.
@@ -172,7 +172,7 @@ func (e *evidence) bursts() {
 		took := v.at[len(v.at)-1] - v.at[bursts[0].from]
 		each := float64(len(v.at)-bursts[0].from) / float64(len(bursts))
 		slept := v.receiverSleeps(between)
-		if e.receiver != nil && e.receiver.explains(&slept) || v.clumped(bursts) || each < leastBurst || silent < leastSilent*took {
+		if e.receiver != nil && e.receiver.explains(&slept) || v.clumped(bursts) || each < minBurst || silent < minSilent*took {
 			continue
 		}
 		runs = append(runs, run{v, bursts})
@@ -189,9 +189,9 @@ func longer(all []silence) (out []silence) {
 	for _, s := range all {
 		lengths = append(lengths, s.length())
 	}
-	least := muchShorter * quantile(lengths, 0.75)
+	minLength := muchShorter * quantile(lengths, 0.75)
 	for i, s := range all {
-		if i == 0 || s.length() >= least {
+		if i == 0 || s.length() >= minLength {
 			out = append(out, s)
 		}
 	}
@@ -199,15 +199,15 @@ func longer(all []silence) (out []silence) {
 }
 
 const (
-	// mostLink is the maximum rate of a head relative to the path's capacity. A faster
+	// maxLink is the maximum rate of a head relative to the path's capacity. A faster
 	// head was queued somewhere.
-	mostLink    = 1.1
+	maxLink     = 1.1
 	muchShorter = 0.4
-	// leastBurst is the minimum average number of packets of an interval: single packets
+	// minBurst is the minimum average number of packets of an interval: single packets
 	// are from a token bucket.
-	leastBurst = 1.5
-	// leastSilent is the minimum fraction of a train that is silent if silences limit it.
-	leastSilent = 0.12
+	minBurst = 1.5
+	// minSilent is the minimum fraction of a train that is silent if silences limit it.
+	minSilent = 0.12
 )
 
 // curves evaluates the tails of trains, and what their heads show of the link.
@@ -219,15 +219,15 @@ func (e *evidence) curves() {
 	}
 	limit := math.Inf(1)
 	if e.capacity > 0 {
-		limit = e.capacity * mostLink
+		limit = e.capacity * maxLink
 	}
 	for i := range e.tails {
 		t := &e.tails[i]
-		if t.head < math.Min(leastFaster*t.v.offered(), full*8e9/clump) && (t.knee == 0 || t.headStands()) {
+		if t.head < math.Min(minFaster*t.v.offered(), full*8e9/clump) && (t.knee == 0 || t.headStands()) {
 			e.link = math.Max(e.link, math.Min(t.head, limit))
 		}
 	}
-	most := 0
+	maxCount := 0
 	for i := range e.tails {
 		t := &e.tails[i]
 		n := len(t.took.at) - t.knee
@@ -240,8 +240,8 @@ func (e *evidence) curves() {
 			// short.
 			n = len(t.took.at)
 		}
-		if n >= most {
-			e.longest, most = t, n
+		if n >= maxCount {
+			e.longest, maxCount = t, n
 		}
 	}
 }

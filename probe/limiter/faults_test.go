@@ -83,7 +83,7 @@ var limiterFaults = []limiterFault{
 func TestLimiterFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range limiterFaults {
-		right, doubted, wrong, all := 0, 0, 0, 0
+		right, uncertain, wrong, all := 0, 0, 0, 0
 		for _, class := range classes {
 			for i := range 4 {
 				// The same paths for every method.
@@ -111,14 +111,14 @@ func TestLimiterFaults(t *testing.T) {
 				case r.Class == class:
 					right++
 				case r.Class == "" || r.Confidence < 0.6:
-					doubted++
+					uncertain++
 				default:
 					wrong++
 					t.Logf("%s: %v: detected %s with confidence %.2f: %s", f.name, &p, r.Class, r.Confidence, r.Why)
 				}
 			}
 		}
-		t.Logf("%s: %d of %d correct, %d in doubt, %d wrong", f.name, right, all, doubted, wrong)
+		t.Logf("%s: %d of %d correct, %d uncertain, %d wrong", f.name, right, all, uncertain, wrong)
 		if wrong > all/12 {
 			t.Errorf("%s: %d of %d are wrong with confidence", f.name, wrong, all)
 		}
@@ -170,7 +170,7 @@ func TestLimiterChanges(t *testing.T) {
 func TestLimiterTokenRateSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, class := range classes {
-		right, doubted, wrong := 0, 0, 0
+		right, uncertain, wrong := 0, 0, 0
 		for i := range 15 {
 			p := drawLimited(rng, class)
 			token := tokenrate.Ladder{Capacity: p.capacity}
@@ -187,14 +187,14 @@ func TestLimiterTokenRateSamples(t *testing.T) {
 			case r.Class == class:
 				right++
 			case r.Class == "" || r.Confidence < 0.6:
-				doubted++
+				uncertain++
 			default:
 				wrong++
 				t.Logf("%v: detected %s with confidence %.2f: %s", &p, r.Class, r.Confidence, r.Why)
 			}
 		}
-		t.Logf("%s: %d correct, %d in doubt, %d wrong", class, right, doubted, wrong)
-		if least := map[limiter.Class]int{limiter.Scheduling: 6, limiter.Policer: 6}[class]; wrong > 2 || least == 0 && right < 14 || right < least {
+		t.Logf("%s: %d correct, %d uncertain, %d wrong", class, right, uncertain, wrong)
+		if minRight := map[limiter.Class]int{limiter.Scheduling: 6, limiter.Policer: 6}[class]; wrong > 2 || minRight == 0 && right < 14 || right < minRight {
 			t.Errorf("%s: %d correct, %d wrong", class, right, wrong)
 		}
 	}

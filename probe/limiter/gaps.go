@@ -10,12 +10,12 @@ type silence struct {
 func (s silence) length() float64 { return s.to - s.from }
 
 const (
-	// silent is the minimum length of a silence in usual gaps, and leastSilence the
+	// silent is the minimum length of a silence in usual gaps, and minSilence the
 	// minimum excess: cross traffic, scheduler ticks and interrupt coalescing cause gaps
 	// below 0.1 ms (section 4.4.2, and measured). T of 1 ms leaves 0.2 ms of silence if
 	// the limiter has 0.8 of the link's rate.
-	silent       = 2.5
-	leastSilence = 100e3 // ns
+	silent     = 2.5
+	minSilence = 100e3 // ns
 )
 
 // usual returns the gap between packets within a burst: the lower quartile, because a
@@ -34,7 +34,7 @@ func quiet(times []float64, asked float64) (after []int) {
 	all := gaps(times)
 	for i, gap := range all {
 		base := asked
-		if gap <= silent*base+leastSilence {
+		if gap <= silent*base+minSilence {
 			continue
 		}
 		left, right := all[max(0, i-neighbours):i], all[i+1:min(len(all), i+1+neighbours)]
@@ -43,7 +43,7 @@ func quiet(times []float64, asked float64) (after []int) {
 				base = max(base, quantile(side, 0.25))
 			}
 		}
-		if gap > silent*base+leastSilence {
+		if gap > silent*base+minSilence {
 			after = append(after, i)
 		}
 	}
@@ -64,7 +64,7 @@ func (v *trainView) silences() (out []silence) {
 	for _, j := range quiet(v.at, v.asked) {
 		gap := v.at[j+1] - v.at[j]
 		sent := max(v.sent[v.n[j+1]]-v.sent[v.n[j]], 0)
-		if gap-sent > max(leastSilence, gap/4) {
+		if gap-sent > max(minSilence, gap/4) {
 			out = append(out, silence{j, v.at[j], v.at[j+1]})
 		}
 	}

@@ -90,9 +90,9 @@ func (e *evidence) tokenGrants(second func(*tail) float64) *TokenGrants {
 // intervalsBetween returns the number of intervals between the first and the last time.
 // The smallest difference is one interval.
 func intervalsBetween(times []float64) float64 {
-	least := math.Inf(1)
+	smallest := math.Inf(1)
 	for i := 1; i < len(times); i++ {
-		least = math.Min(least, times[i]-times[i-1])
+		smallest = math.Min(smallest, times[i]-times[i-1])
 	}
-	return math.Max(math.Round((times[len(times)-1]-times[0])/least), 1)
+	return math.Max(math.Round((times[len(times)-1]-times[0])/smallest), 1)
 }

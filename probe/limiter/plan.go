@@ -56,7 +56,7 @@ func (m Detector) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		switch p := samples[i].Parts; {
 		case strings.HasPrefix(samples[i].Purpose, purposeLight):
 			lights++
-		case len(p) > leastTrain:
+		case len(p) > minTrain:
 			shorts++
 		case len(p) == 1 && p[0].Size >= fullFrame:
 			count = max(count, p[0].Count)
@@ -86,9 +86,9 @@ func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes
 	case e.sufficient():
 		return probe.Train{}
 	}
-	most := int(budget) / full
-	if count *= 2; count > most && most > count/2 {
-		count = most
+	maxCount := int(budget) / full
+	if count *= 2; count > maxCount && maxCount > count/2 {
+		count = maxCount
 	}
 	t := probe.Uniform(purposeTrain, count, mtu, 0)
 	if e.overflowed() {
@@ -103,7 +103,7 @@ func (e *evidence) lightTrain(count int) probe.Train {
 	small := float64(lightSize + probe.Overhead)
 	if n := len(e.trains); n > 0 && len(e.trains[n-1].at) > 1 {
 		if slow := 3 * small * 8e9 / e.trains[n-1].arrivalRate(); slow > gap {
-			count = max(int(float64(count)*gap/slow), 10*leastTrain)
+			count = max(int(float64(count)*gap/slow), 10*minTrain)
 			gap = slow
 		}
 	}
@@ -112,7 +112,7 @@ func (e *evidence) lightTrain(count int) probe.Train {
 
 // hasStalls reports whether something stalled during the light trains.
 func (e *evidence) hasStalls() bool {
-	if e.sender != nil && len(e.sender.sleeping) >= 2*leastSleeps || e.receiver != nil && len(e.receiver.sleeping) >= 2*leastSleeps {
+	if e.sender != nil && len(e.sender.sleeping) >= 2*minSleeps || e.receiver != nil && len(e.receiver.sleeping) >= 2*minSleeps {
 		return false
 	}
 	for i := range e.light {
@@ -174,13 +174,13 @@ func (e *evidence) pace() unit.Rate {
 	case v.asked > 0:
 		// Use another rate than before: trains of several rates show the cross traffic.
 		rate = 2 * v.arrivalRate()
-		if len(v.at) < leastPiece {
+		if len(v.at) < minPiece {
 			rate = 2 * v.offered() * (1 - v.lost())
 		}
 		if rate > v.offered()/1.5 {
 			rate *= 1.6
 		}
-	case len(v.at) > leastPiece:
+	case len(v.at) > minPiece:
 		rate = 2 * v.arrivalRate()
 	}
 	if rate <= 0 {

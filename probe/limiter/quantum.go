@@ -24,8 +24,8 @@ const (
 	// aboutMean: a processor that stalled at the start of a train makes the train look
 	// shorter.
 	aboutMean = 1.05
-	// leastCluster is the minimum number of gaps of a cluster.
-	leastCluster = 8
+	// minCluster is the minimum number of gaps of a cluster.
+	minCluster = 8
 )
 
 // serves returns the quantum of times, if there is one. No server is slower than the
@@ -48,7 +48,7 @@ func serves(times []float64) (q quantum, ok bool) {
 			center = densest(runs[:longest], noise)
 		}
 		mean, sd, n := around(runs, center, width, noise)
-		if n < leastCluster || k > 1 && math.Abs(mean-q.gap) > window*q.gap+noise {
+		if n < minCluster || k > 1 && math.Abs(mean-q.gap) > window*q.gap+noise {
 			break
 		}
 		if k == 1 {
@@ -118,13 +118,13 @@ func capacity(short []trainView) (rate, low float64) {
 		times = append(times, (v.at[last]-v.at[0])/bytes)
 		sent = append(sent, (v.sent[last]-v.sent[0])/bytes)
 	}
-	if len(times) < leastCluster {
+	if len(times) < minCluster {
 		return 0, 0
 	}
 	slices.Sort(times)
 	noise := windowNoise / frame
 	time, sd, n := around(times, densest(times, noise), window, noise)
-	if n < leastCluster || time <= 0 {
+	if n < minCluster || time <= 0 {
 		return 0, 0
 	}
 	low = compressed * 8e9 / (time + 2*sd/math.Sqrt(float64(n)))

@@ -21,7 +21,7 @@ type sleepPattern struct {
 // Constants chosen by Headgate. A processor that stalls once or twice in a run, for 1 to
 // 11 ms (measured on hosts), is not a schedule.
 const (
-	leastSleeps = 5
+	minSleeps = 5
 	// alike is the maximum relative difference between the quartiles of periods. With a
 	// larger difference there must be manySleeps that are at least muchSleep of the time
 	// (the seed's G2 sleeps for 1 ms or 5 ms).
@@ -30,10 +30,10 @@ const (
 	fewSleeps    = 3
 	regularSleep = 0.1
 	// sameSleep and samePackets are the maximum relative differences between two sleeps
-	// of a schedule. leastSleep is the fraction of a sleep that remains visible while a
-	// receiver takes full-size packets (measured: 0.85). mostOf the sleeps are alike,
-	// although the host itself sometimes stalls.
-	sameSleep, samePackets, leastSleep, mostOf = 0.03, 0.05, 0.7, 0.6
+	// of a schedule. minSleep is the fraction of a sleep that remains visible while a
+	// receiver takes full-size packets (measured: 0.85). minAlike is the minimum fraction
+	// of the sleeps that are alike: the host itself sometimes stalls.
+	sameSleep, samePackets, minSleep, minAlike = 0.03, 0.05, 0.7, 0.6
 	// caughtUp is the maximum fraction of a silence that remains as delay when the next
 	// one begins, if only the receiver was late.
 	caughtUp = 0.3
@@ -83,12 +83,12 @@ func (s *sleepPattern) scheduled() bool {
 		periods = append(periods, a+s.sleeping[i+1])
 		asleep, all = asleep+s.sleeping[i+1], all+a+s.sleeping[i+1]
 	}
-	if n < leastSleeps {
+	if n < minSleeps {
 		mean, sd := spread(periods)
 		length, off := spread(s.sleeping)
 		return sd < regularSleep*mean && off < regularSleep*length+s.grain
 	}
-	if closeTo(s.sleeping, regularSleep) > mostOf && closeTo(s.packets, samePackets) > mostOf {
+	if closeTo(s.sleeping, regularSleep) > minAlike && closeTo(s.packets, samePackets) > minAlike {
 		return true
 	}
 	low, high := quantile(periods, 0.25), quantile(periods, 0.75)
@@ -103,7 +103,7 @@ func (s *sleepPattern) explains(other *sleepPattern) bool {
 		return false
 	}
 	length := median(other.sleeping) / median(s.sleeping)
-	return length > leastSleep && length < 1+sameSleep &&
+	return length > minSleep && length < 1+sameSleep &&
 		math.Abs(median(other.packets)/median(s.packets)-1) < samePackets
 }
 

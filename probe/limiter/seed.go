@@ -21,10 +21,10 @@ const (
 
 // Constants that the text leaves open.
 const (
-	// seedPeak is the bin width of a histogram, and seedLeast the fraction of the large
+	// seedPeak is the bin width of a histogram, and seedFraction the fraction of the large
 	// intervals that makes a peak.
-	seedPeak  = 0.25e6 // ns
-	seedLeast = 0.1
+	seedPeak     = 0.25e6 // ns
+	seedFraction = 0.1
 	// seedLower is the minimum of P relative to R. seedSame is the relative difference up
 	// to which the large intervals of the receiver and of the sender are the same.
 	seedLower = 1.2
@@ -75,7 +75,7 @@ func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 // Estimate evaluates the train; ok is false if too few packets arrived.
 func (m Seed) Estimate(samples []probe.Sample) (r SeedResult, ok bool) {
 	trains, _ := read(samples)
-	if len(trains) == 0 || len(trains[0].at) < leastTrain {
+	if len(trains) == 0 || len(trains[0].at) < minTrain {
 		return r, false
 	}
 	v := &trains[0]
@@ -87,7 +87,7 @@ func (m Seed) Estimate(samples []probe.Sample) (r SeedResult, ok bool) {
 	if receiver.known() {
 		// Both 15 ms with 6.5 packets and 30 ms with 13 match the pattern: the small one
 		// counts.
-		r.Interval, r.Delta = receiver.smallest, receiver.least
+		r.Interval, r.Delta = receiver.smallest, receiver.delta
 	}
 	m.rates(v, &r)
 	switch {
@@ -107,7 +107,7 @@ func (m Seed) Estimate(samples []probe.Sample) (r SeedResult, ok bool) {
 type intervals struct {
 	interval         float64 // median of the peaks
 	between, packets float64 // medians of the time and the packets between two intervals
-	smallest, least  float64 // the lowest peak, and the mean number of packets before it
+	smallest, delta  float64 // the lowest peak, and the mean number of packets before it
 }
 
 func (l intervals) known() bool { return l.interval > 0 }
@@ -123,11 +123,11 @@ func large(times []float64) (l intervals) {
 			last = i
 		}
 	}
-	if len(values) < leastTicks {
+	if len(values) < minTicks {
 		return l
 	}
 	var peaks []float64
-	modes := probe.NewHistogram(values, seedPeak).Modes(values, int(seedLeast*float64(len(values))))
+	modes := probe.NewHistogram(values, seedPeak).Modes(values, int(seedFraction*float64(len(values))))
 	for _, m := range modes {
 		peaks = append(peaks, m.At)
 	}
@@ -139,12 +139,12 @@ func large(times []float64) (l intervals) {
 	n := 0.0
 	for i, d := range values[1:] {
 		if math.Abs(d-l.smallest) <= seedPeak {
-			l.least += packets[i+1]
+			l.delta += packets[i+1]
 			n++
 		}
 	}
 	if n > 0 {
-		l.least /= n
+		l.delta /= n
 	}
 	return l
 }

@@ -20,24 +20,24 @@ type tail struct {
 	loss   float64 // fraction of packets lost from onset on
 }
 
-// leastPiece is the minimum number of packets on either side of a knee.
-const leastPiece = 10
+// minPiece is the minimum number of packets on either side of a knee.
+const minPiece = 10
 
 func newTail(v *trainView, usualLoss float64) (t tail, ok bool) {
 	t = tail{v: v, took: v.withoutLate(), onset: -1}
 	at := t.took.at
-	if len(at) < 2*leastPiece {
+	if len(at) < 2*minPiece {
 		return t, false
 	}
 	t.knee = t.took.knee()
 	from := t.knee
 	if from == 0 {
-		from = min(leastPiece, len(at)/4)
+		from = min(minPiece, len(at)/4)
 	}
 	last := len(at) - 1
 	t.rate = v.rate(float64(last-from), at[last]-at[from])
 	t.q, t.exact = serves(at[from:])
-	t.exact = t.exact && t.q.share >= leastShare
+	t.exact = t.exact && t.q.share >= minShare
 	t.head = t.rate
 	if t.knee > 0 {
 		t.head = v.rate(float64(t.knee-1), at[t.knee-1]-at[0])
@@ -49,9 +49,9 @@ func newTail(v *trainView, usualLoss float64) (t tail, ok bool) {
 }
 
 const (
-	// leastShare is the minimum fraction of the gaps that agree: with cross traffic of
+	// minShare is the minimum fraction of the gaps that agree: with cross traffic of
 	// half of a link and several hops there are still more.
-	leastShare = 0.12
+	minShare = 0.12
 	// rises is the increase of the loss that a queue or a policer causes: a limiter at
 	// 0.9 of the sending rate drops a tenth.
 	rises = 0.07
@@ -95,7 +95,7 @@ func (s sums) rest() float64 {
 // fits as well (F of a straight curve with noise stays far below 1/2).
 func (v *trainView) knee() int {
 	n := len(v.at)
-	if n < 2*leastPiece {
+	if n < 2*minPiece {
 		return 0
 	}
 	prefix := make([]sums, n+1)
@@ -103,7 +103,7 @@ func (v *trainView) knee() int {
 		prefix[i+1] = prefix[i].add(float64(i), v.at[i]-v.at[0])
 	}
 	best, at := math.Inf(1), 0
-	for k := leastPiece; k <= n-leastPiece; k++ {
+	for k := minPiece; k <= n-minPiece; k++ {
 		if both := prefix[k].rest() + prefix[n].less(prefix[k]).rest(); both < best {
 			best, at = both, k
 		}
@@ -127,7 +127,7 @@ func (t *tail) losses(usual float64) {
 		came[i+1] += came[i]
 	}
 	best, at := math.Inf(-1), 0
-	for i := 0; i < n-leastPiece; i++ {
+	for i := 0; i < n-minPiece; i++ {
 		if likely := chance(came[i], i) + chance(came[n]-came[i], n-i); likely > best {
 			best, at = likely, i
 		}
@@ -136,7 +136,7 @@ func (t *tail) losses(usual float64) {
 		at = 0
 	}
 	t.loss = 1 - float64(came[n]-came[at])/float64(n-at)
-	if t.loss < usual+rises || t.loss*float64(n-at) < leastPiece {
+	if t.loss < usual+rises || t.loss*float64(n-at) < minPiece {
 		t.loss = 0
 		return
 	}
@@ -164,7 +164,7 @@ func (t *tail) rates() {
 		}
 	}
 	last := len(v.at) - 1
-	if last-first < leastPiece {
+	if last-first < minPiece {
 		return
 	}
 	took := v.at[last] - v.at[first]
@@ -183,15 +183,15 @@ func (t *tail) rates() {
 		t.before = v.rate(float64(first-1-from), v.at[first-1]-v.at[from])
 	}
 	var delays []float64
-	least := math.Inf(1)
+	lowest := math.Inf(1)
 	for j := range v.at {
 		d := v.delay(j)
-		least = math.Min(least, d)
+		lowest = math.Min(lowest, d)
 		if j >= (first+last)/2 {
 			delays = append(delays, d)
 		}
 	}
-	t.excess = (median(delays) - least) * t.after / (v.frame * 8e9)
+	t.excess = (median(delays) - lowest) * t.after / (v.frame * 8e9)
 }
 
 // limited reports whether the train arrived slower than it was sent.

@@ -21,10 +21,10 @@ const (
 	// interval; cross traffic and timestamp errors add offTick.
 	regular = 0.06
 	offTick = 30e3 // ns
-	// mostMissed is the maximum number of empty intervals in a row.
-	mostMissed = 4
-	// leastTicks is the minimum number of differences between bursts for a pattern.
-	leastTicks = 3
+	// maxMissed is the maximum number of empty intervals in a row.
+	maxMissed = 4
+	// minTicks is the minimum number of differences between bursts for a pattern.
+	minTicks = 3
 	// fits is the minimum fraction of the differences that are multiples of the interval;
 	// fitsFew if there are fewer than fewTicks. A late burst affects two differences.
 	fits, fitsFew = 0.6, 0.8
@@ -48,7 +48,7 @@ func ticks(runs []run, loss, link float64) (ticking, bool) {
 			differences = append(differences, r.start(i)-r.start(i-1))
 		}
 	}
-	if len(differences) < leastTicks {
+	if len(differences) < minTicks {
 		return ticking{}, false
 	}
 	t := ticking{}
@@ -82,13 +82,13 @@ func ticks(runs []run, loss, link float64) (ticking, bool) {
 	t.frame = runs[0].v.frame
 	t.refine(runs)
 	t.count(runs, loss, link)
-	return t, t.seen >= leastTicks
+	return t, t.seen >= minTicks
 }
 
 // multiple returns how many intervals d is, or 0 if d is not close to a multiple.
 func multiple(d, interval float64) int {
 	k := math.Round(d / interval)
-	if k < 1 || k > mostMissed || math.Abs(d-k*interval) > regular*interval+offTick {
+	if k < 1 || k > maxMissed || math.Abs(d-k*interval) > regular*interval+offTick {
 		return 0
 	}
 	return int(k)

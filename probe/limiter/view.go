@@ -24,8 +24,8 @@ type trainView struct {
 }
 
 const (
-	// leastTrain is the minimum number of packets of a train.
-	leastTrain = 20
+	// minTrain is the minimum number of packets of a train.
+	minTrain = 20
 	// backwards is the difference between timestamps and the order of arrival that shows
 	// that the clock was set: kernel timestamps are within 1 us (measured).
 	backwards = 1e6 // ns
@@ -47,9 +47,9 @@ func read(samples []probe.Sample) (trains, short []trainView) {
 	for i := range samples {
 		for _, v := range split(&samples[i], sent0, at0) {
 			switch {
-			case len(v.sent) >= leastTrain && len(samples[i].Parts) == 1:
+			case len(v.sent) >= minTrain && len(samples[i].Parts) == 1:
 				trains = append(trains, v)
-			case len(v.sent) > 1 && len(v.sent) < leastTrain && v.asked == 0:
+			case len(v.sent) > 1 && len(v.sent) < minTrain && v.asked == 0:
 				short = append(short, v)
 			}
 		}

@@ -36,9 +36,9 @@ const (
 	// minGrant and minGrantPackets are the minimum of a token grant, as a fraction of the
 	// bucket size and in packets.
 	minGrant, minGrantPackets = 0.1, 20
-	// mostDoublings bounds the search for the end of a token grant; after that, the limit
+	// maxDoublings bounds the search for the end of a token grant; after that, the limit
 	// is gone.
-	mostDoublings = 6
+	maxDoublings = 6
 	// changed is the minimum relative change of a rate.
 	changed = 0.05
 
@@ -114,7 +114,7 @@ func (m Watch) plan(e *evidence, budget, spent unit.Bytes, left float64) (count 
 	}
 	last := &e.tails[len(e.tails)-1]
 	whole := e.wholeTrain()
-	if missed := e.unemptiedTrains(len(e.tails) - 1); whole == 0 || missed > 0 && missed <= mostDoublings {
+	if missed := e.unemptiedTrains(len(e.tails) - 1); whole == 0 || missed > 0 && missed <= maxDoublings {
 		// The end of the bucket, or of a token grant, was not found yet.
 		count = 2 * len(last.v.sent)
 		if bytes := float64(count * full); whole == 0 && float64(spent)+bytes <= searching*float64(budget) || whole > 0 && bytes <= searching*float64(budget-spent) {
@@ -166,7 +166,7 @@ func (m Watch) Estimate(samples []probe.Sample) WatchResult {
 		w.Bytes += samples[i].Bytes()
 	}
 	if len(e.tails) == 0 {
-		w.Cannot = fmt.Sprintf("fewer than %d packets of any train arrived", leastArrivals)
+		w.Cannot = fmt.Sprintf("fewer than %d packets of any train arrived", minArrivals)
 		return w
 	}
 	start := e.tails[0].v.sent[0]
@@ -174,7 +174,7 @@ func (m Watch) Estimate(samples []probe.Sample) WatchResult {
 	last := &e.tails[len(e.tails)-1]
 	w.Took = second(last)
 	for i := range e.tails {
-		if t := &e.tails[i]; e.emptiedBucket(t) || e.unemptiedTrains(i) > mostDoublings {
+		if t := &e.tails[i]; e.emptiedBucket(t) || e.unemptiedTrains(i) > maxDoublings {
 			w.Levels = append(w.Levels, Level{second(t), t.served()})
 		}
 	}

@@ -61,8 +61,8 @@ func TestServeAndMeasure(t *testing.T) {
 	if err != nil || got.Report == nil {
 		t.Fatalf("the client: %+v, %v, %v", got, err, client.Wait())
 	}
-	if most := schedule.Cost(r.Bytes); got.Sent == 0 || got.Sent > most {
-		t.Errorf("sent %v, want at most %v", got.Sent, most)
+	if maxCost := schedule.Cost(r.Bytes); got.Sent == 0 || got.Sent > maxCost {
+		t.Errorf("sent %v, want at most %v", got.Sent, maxCost)
 	}
 	for _, d := range probe.Directions {
 		if a := got.Report.Directions[d]; got.Error == "" && (a == nil || a.Bytes == 0) {

@@ -41,23 +41,23 @@ func TestQueueDelay(t *testing.T) {
 			if len(s.Arrived) == 0 {
 				t.Fatalf("%+v: no packet of %s arrives", bucket, s.Purpose)
 			}
-			least, most := math.Inf(1), 0.0
+			lowest, highest := math.Inf(1), 0.0
 			for _, a := range s.Arrived {
 				d := float64(a.At-s.Sent[a.Number]) / 1e6
-				least, most = math.Min(least, d), math.Max(most, d)
+				lowest, highest = math.Min(lowest, d), math.Max(highest, d)
 			}
 			// A queue of 12 ms is above 10 ms for 2 ms, as it drains.
-			waits += math.Max(0, most-least-10)
+			waits += math.Max(0, highest-lowest-10)
 			took += float64(s.Arrived[len(s.Arrived)-1].At-s.Sent[0])/1e6 + 10
 		}
 		a := m.Estimate(samples)
 		rate := float64(bucket.Rate)
 		t.Logf("%+v: %d trains, %s, %.0f ms, of which %.2f %% above 10 ms; %+v", bucket, len(samples), a.Bytes, took, 100*waits/took, a.Available)
-		most := took / 100
+		maxWait := took / 100
 		if bucket.Size > 100_000 {
-			most = 25
+			maxWait = 25
 		}
-		if waits > most || a.Lost > 0 {
+		if waits > maxWait || a.Lost > 0 {
 			t.Errorf("%+v: queue delay above 10 ms for %.0f of %.0f ms, %.2f %% lost", bucket, waits, took, 100*a.Lost)
 		}
 		if r := a.TokenRate; math.Abs(r.Rate.Value/rate-1) > 0.01 || math.Abs(r.Bucket.Value-float64(bucket.Size)) > 1600 {

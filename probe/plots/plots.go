@@ -44,20 +44,20 @@ func dispersionPlot(samples []probe.Sample, a *path.Answer) (p plot.Plot, ok boo
 	if len(rates) == 0 {
 		return p, false
 	}
-	most := 0.0
+	highest := 0.0
 	for _, r := range rates {
-		most = math.Max(most, r)
+		highest = math.Max(highest, r)
 	}
 	if a.Capacity != nil && a.Capacity.Known() {
-		most = math.Min(most, 2*a.Capacity.Value)
+		highest = math.Min(highest, 2*a.Capacity.Value)
 	}
 	kept := rates[:0]
 	for _, r := range rates {
-		if r <= most {
+		if r <= highest {
 			kept = append(kept, r)
 		}
 	}
-	h := probe.NewHistogram(kept, most/100)
+	h := probe.NewHistogram(kept, highest/100)
 	line := plot.Line{Name: "share of all", Steps: true}
 	top := 0.0
 	for bin, n := range h.Counts {
@@ -128,13 +128,13 @@ func delayPlot(samples []probe.Sample, _ *path.Answer) (p plot.Plot, ok bool) {
 	if s == nil {
 		return p, false
 	}
-	least := math.Inf(1)
+	lowest := math.Inf(1)
 	for _, r := range s.Arrived {
-		least = math.Min(least, float64(r.At-s.Sent[r.Number]))
+		lowest = math.Min(lowest, float64(r.At-s.Sent[r.Number]))
 	}
 	line := plot.Line{Name: "one-way delay"}
 	for _, r := range s.Arrived {
-		line.X, line.Y = append(line.X, float64(r.Number)), append(line.Y, (float64(r.At-s.Sent[r.Number])-least)/1e6)
+		line.X, line.Y = append(line.X, float64(r.Number)), append(line.Y, (float64(r.At-s.Sent[r.Number])-lowest)/1e6)
 	}
 	return plot.Plot{File: "delay", Title: "One-way delay above the minimum, longest train", X: "packet", Y: "delay (ms)", Lines: []plot.Line{line}}, true
 }

@@ -21,7 +21,7 @@ const (
 	// minBytes is enough for a handshake; maxBytes is the default cap of a measurement
 	// server for a client.
 	minBytes, maxBytes       unit.Bytes = 200_000, 200_000_000
-	leastTime, mostTime                 = time.Second, time.Minute
+	minTime, maxTime                    = time.Second, time.Minute
 	minInterval, maxInterval            = time.Minute, 31 * 24 * time.Hour
 )
 
@@ -42,8 +42,8 @@ func (s *Schedule) Check() (all []Problem) {
 	case s.Budget < s.Cost():
 		wrong("budget", "%v per day is less than one measurement may use: use at least %v, or reduce bytes", s.Budget, s.Cost())
 	}
-	if t := time.Duration(s.Time); t < leastTime || t > mostTime {
-		wrong("time", "%v per direction is out of range: use %v to %v", s.Time, Duration(leastTime), Duration(mostTime))
+	if t := time.Duration(s.Time); t < minTime || t > maxTime {
+		wrong("time", "%v per direction is out of range: use %v to %v", s.Time, Duration(minTime), Duration(maxTime))
 	}
 	s.checkQuiet(wrong)
 	return all

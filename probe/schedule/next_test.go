@@ -204,13 +204,13 @@ func TestNoStarvation(t *testing.T) {
 			waits[task] = w.now
 		}
 		const step = 5 * time.Second
-		most := time.Duration(len(tasks)+1) * (s.MaxDuration() + step + time.Minute)
+		maxWait := time.Duration(len(tasks)+1) * (s.MaxDuration() + step + time.Minute)
 		w.began = func(task Task) { delete(waits, task) }
 		w.over = func(g going) { waits[g.Task] = w.now }
 		for range 800 {
 			w.step(step)
 			for task, since := range waits {
-				if w.now.Sub(since) > most {
+				if w.now.Sub(since) > maxWait {
 					t.Fatalf("%v has waited since %v, with %d tasks", task, since, len(tasks))
 				}
 			}

@@ -66,7 +66,7 @@ func (a *allowance) check(t probe.Train, now time.Time) (wait time.Duration, err
 // busiest returns an upper bound for the bytes of a train within one second. The rate of
 // each part spaces its packets, and the pauses space the parts.
 func busiest(t probe.Train) unit.Bytes {
-	var total, most unit.Bytes
+	var total, largest unit.Bytes
 	var at []float64 // the end of each part
 	var bytes []unit.Bytes
 	now, first := 0.0, 0
@@ -81,9 +81,9 @@ func busiest(t probe.Train) unit.Bytes {
 			total -= bytes[first]
 			first++
 		}
-		most = max(most, total)
+		largest = max(largest, total)
 	}
-	return most
+	return largest
 }
 
 // await waits until the caps allow train t, and counts t.

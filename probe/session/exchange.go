@@ -82,9 +82,9 @@ func (c *Client) guarded(ctx context.Context, t probe.Train, do func() error) er
 // fit returns a copy of t with packets no larger than the MTU of the path.
 func (c *Client) fit(d probe.Direction, t probe.Train) probe.Train {
 	parts := make([]probe.Part, len(t.Parts))
-	least := train.MinSize(c.Peer.Addr())
+	minSize := train.MinSize(c.Peer.Addr())
 	for i, p := range t.Parts {
-		p.Size = max(min(p.Size, c.MTU[d]), least)
+		p.Size = max(min(p.Size, c.MTU[d]), minSize)
 		parts[i] = p
 	}
 	t.Parts = parts

@@ -12,9 +12,9 @@ import (
 // Meeting is the paths of several senders to one receiver: each has its own hops up to
 // the point where they meet, and all share the hops behind it.
 type Meeting struct {
-	// Own are the paths up to that point. Noise has no effect there, and Skew is the rate
+	// Branches are the paths up to that point. Noise has no effect there, and Skew is the rate
 	// error of that sender's clock.
-	Own []Path
+	Branches []Path
 	// Shared is the path behind that point: Noise and Skew are the receiver's. No hops is
 	// a link of infinite rate. A suspended receiver is a property of the last hop
 	// (link.Suspension).
@@ -39,18 +39,18 @@ type Coalescing struct {
 
 // JointNetwork is a meeting with its state.
 type JointNetwork struct {
-	meeting Meeting
-	own     [][]*hop
-	offset  []int64 // offset of each sender's clock
-	shared  *Network
+	meeting  Meeting
+	branches [][]*hop
+	offset   []int64 // offset of each sender's clock
+	shared   *Network
 }
 
 // NewJoint returns a network of several senders. All its random values follow from seed.
 func NewJoint(m Meeting, seed uint64) *JointNetwork {
 	n := &JointNetwork{meeting: m, shared: New(m.Shared, seed)}
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for i, p := range m.Own {
-		n.own = append(n.own, New(p, seed+uint64(i+1)<<32).links)
+	for i, p := range m.Branches {
+		n.branches = append(n.branches, New(p, seed+uint64(i+1)<<32).links)
 		n.offset = append(n.offset, rng.Int64N(int64(time.Hour)))
 	}
 	return n
@@ -69,12 +69,12 @@ func (n *JointNetwork) Send(j probe.Joint) probe.JointSample {
 		if i < len(j.Start) {
 			start += int64(j.Start[i])
 		}
-		packets := n.meeting.Own[i].emit(t, max(start, n.shared.now))
+		packets := n.meeting.Branches[i].emit(t, max(start, n.shared.now))
 		for _, p := range packets {
 			last = max(last, p.at)
-			s.Sent[i] = append(s.Sent[i], p.at+int64(float64(p.at)*n.meeting.Own[i].Skew)+n.offset[i])
+			s.Sent[i] = append(s.Sent[i], p.at+int64(float64(p.at)*n.meeting.Branches[i].Skew)+n.offset[i])
 		}
-		for _, l := range n.own[i] {
+		for _, l := range n.branches[i] {
 			packets = cross(l, packets)
 		}
 		first := 0

@@ -26,9 +26,9 @@ func TestJointKeepsOrder(t *testing.T) {
 		return link.Spec{Rate: rate, Queue: simtest.UnboundedQueue, Cross: []link.Cross{{Load: rate / 2}}}
 	}
 	m := sim.Meeting{
-		Own:    []sim.Path{{Hops: []link.Spec{hop(200 * unit.Mbit)}}, {Hops: []link.Spec{hop(800 * unit.Mbit)}}, {}},
-		Shared: sim.Path{Hops: []link.Spec{hop(10 * unit.Gbit)}, Noise: time.Microsecond},
-		Jitter: time.Millisecond,
+		Branches: []sim.Path{{Hops: []link.Spec{hop(200 * unit.Mbit)}}, {Hops: []link.Spec{hop(800 * unit.Mbit)}}, {}},
+		Shared:   sim.Path{Hops: []link.Spec{hop(10 * unit.Gbit)}, Noise: time.Microsecond},
+		Jitter:   time.Millisecond,
 	}
 	n := sim.NewJoint(m, 1)
 	j := both(100)
@@ -68,7 +68,7 @@ func TestJointKeepsOrder(t *testing.T) {
 func TestJointStart(t *testing.T) {
 	j := both(10)
 	j.Start = []time.Duration{0, 3 * time.Millisecond}
-	m := sim.Meeting{Own: make([]sim.Path, 2), Shared: sim.Path{Hops: []link.Spec{{Rate: unit.Gbit}}}}
+	m := sim.Meeting{Branches: make([]sim.Path, 2), Shared: sim.Path{Hops: []link.Spec{{Rate: unit.Gbit}}}}
 	s := sim.NewJoint(m, 1).Send(j)
 	if d := s.Arrived[10].At - s.Arrived[0].At; d != 3e6 {
 		t.Errorf("the second sender's first packet arrived %d ns after the first sender's", d)

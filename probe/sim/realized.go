@@ -36,13 +36,13 @@ func record(hops []*hop) {
 }
 
 func realised(hops []*hop) unit.Rate {
-	least := unit.MaxRate
+	lowest := unit.MaxRate
 	for _, h := range hops {
 		if h.to > h.from && h.spec.Slowest() > 0 {
-			least = min(least, link.Available(h.spec, h.log, h.from, h.to))
+			lowest = min(lowest, link.Available(h.spec, h.log, h.from, h.to))
 		}
 	}
-	return least
+	return lowest
 }
 
 // Record begins the window of Realised.
@@ -55,7 +55,7 @@ func (n *Network) Realised() unit.Rate { return realised(n.links) }
 
 // Record begins the window of Realised.
 func (n *JointNetwork) Record() {
-	for _, own := range n.own {
+	for _, own := range n.branches {
 		record(own)
 	}
 	record(n.shared.links)
@@ -63,5 +63,5 @@ func (n *JointNetwork) Record() {
 
 // Realised returns the available bandwidth of one sender's path.
 func (n *JointNetwork) Realised(sender int) unit.Rate {
-	return realised(append(append([]*hop(nil), n.own[sender]...), n.shared.links...))
+	return realised(append(append([]*hop(nil), n.branches[sender]...), n.shared.links...))
 }

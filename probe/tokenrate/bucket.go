@@ -46,16 +46,16 @@ func stampBytes(rate float64) float64 { return math.Hypot(20, rate*stamp/8e9) }
 // found alike is the size. An amount that only one train found, or different amounts, are
 // what cross traffic left.
 func size(found []float64, rate float64, alike int) probe.Estimate {
-	most := slices.Max(found)
+	largest := slices.Max(found)
 	off := stampBytes(rate)
 	sum, n := 0.0, 0
 	for _, b := range found {
-		if b >= most-3*off {
+		if b >= largest-3*off {
 			sum, n = sum+b, n+1
 		}
 	}
 	if n < alike {
-		bound := math.Max(most-boundError*off, 0)
+		bound := math.Max(largest-boundError*off, 0)
 		return probe.Estimate{Value: bound, Low: bound, AtLeast: true}
 	}
 	b := sum / float64(n)

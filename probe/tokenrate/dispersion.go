@@ -55,11 +55,11 @@ func (c cluster) stands(sorted []float64) bool {
 	a, _ := slices.BinarySearch(sorted, c.center-8*w)
 	b, _ := slices.BinarySearch(sorted, c.center+8*w)
 	around := float64(b-a-c.count) / 7
-	return c.count >= least && float64(c.count) > 1.5*around+5*math.Sqrt(around)
+	return c.count >= minValues && float64(c.count) > 1.5*around+5*math.Sqrt(around)
 }
 
-// least is the minimum number of values of a cluster.
-const least = 8
+// minValues is the minimum number of values of a cluster.
+const minValues = 8
 
 // middle returns the width of the middle eight tenths of the values.
 func middle(values []float64) float64 {
@@ -89,12 +89,12 @@ var widths = []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 
 const share = 0.03
 
 // sharpest returns the densest cluster in the narrowest window in which one stands out.
-func sharpest(sorted []float64, from, to, narrowest, most float64) (cluster, bool) {
+func sharpest(sorted []float64, from, to, narrowest, widest float64) (cluster, bool) {
 	for _, w := range widths {
 		if w < narrowest {
 			continue
 		}
-		if w > most {
+		if w > widest {
 			break
 		}
 		c := densest(sorted, w, from, to)
@@ -118,7 +118,7 @@ func sharpest(sorted []float64, from, to, narrowest, most float64) (cluster, boo
 // and lost packets used no time.
 func (c curve) agreement(from, n int, low, high float64, whole bool) (best cluster, ok bool) {
 	low, high = 8e9/high, 8e9/low // ns per byte
-	most := widths[len(widths)-1]
+	widest := widths[len(widths)-1]
 	for k := 1; n-from > 2*k; k *= 2 {
 		// Times, not rates: a timestamp error makes times too long as often as too short.
 		times := make([]float64, 0, n-from-k)
@@ -131,17 +131,17 @@ func (c curve) agreement(from, n int, low, high float64, whole bool) (best clust
 				times = append(times, d/bytes)
 			}
 		}
-		if len(times) < least {
+		if len(times) < minValues {
 			break
 		}
 		slices.Sort(times)
 		usual := times[len(times)/2] * c.frame * float64(k)
-		found, stands := sharpest(times, low, high, stamp/usual, math.Min(most, 5*stamp/usual))
+		found, stands := sharpest(times, low, high, stamp/usual, math.Min(widest, 5*stamp/usual))
 		found.k, found.sd = k, found.scatter(times)
 		switch {
-		case stands && (ok || k < leastAgree || found.first(times)):
+		case stands && (ok || k < minAgree || found.first(times)):
 			best, ok = found, true
-			low, high, most = best.center*(1-best.width), best.center*(1+best.width), best.width
+			low, high, widest = best.center*(1-best.width), best.center*(1+best.width), best.width
 		case ok:
 			return best.rate(), ok
 		}

@@ -27,9 +27,9 @@ const (
 	// token rate above the fraction limited of it is not detected.
 	drainFraction = 0.9
 	firstDrain    = 8_000_000 // bytes: the trains of Ladder were too short
-	// mostUnreadable bounds the long trains in a row that show nothing because an end
+	// maxUnreadable bounds the long trains in a row that show nothing because an end
 	// stalled.
-	mostUnreadable = 5
+	maxUnreadable = 5
 )
 
 // Next returns the next train for the samples of Ladder and Drain. ok is false if a limit
@@ -49,7 +49,7 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	}
 	if !readable(last, r) {
 		// An end stalled, or the path changed: repeat the train.
-		if n := len(samples); n >= mostUnreadable && !slices.ContainsFunc(samples[n-mostUnreadable:n-1], func(s probe.Sample) bool {
+		if n := len(samples); n >= maxUnreadable && !slices.ContainsFunc(samples[n-maxUnreadable:n-1], func(s probe.Sample) bool {
 			return readable(&s, Estimate(&s, m.Capacity))
 		}) {
 			return t, false

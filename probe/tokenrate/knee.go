@@ -23,14 +23,14 @@ func (s sums) line() (base, slope, rest float64) {
 	return (s.y - slope*s.x) / s.n, slope, max(vy-slope*cov, 0)
 }
 
-// leastTail is the minimum number of packets on either side of a knee.
-const leastTail = 10
+// minTail is the minimum number of packets on either side of a knee.
+const minTail = 10
 
 // knee returns the packet at which the curve is best split into two lines: the split with
 // the least sum of squares. It returns 0 if one line fits as well.
 func (c curve) knee() int {
 	n := len(c.at)
-	if n < 2*leastTail {
+	if n < 2*minTail {
 		return 0
 	}
 	prefix := make([]sums, n+1)
@@ -40,7 +40,7 @@ func (c curve) knee() int {
 	all := prefix[n]
 	_, _, one := all.line()
 	best, at := math.Inf(1), 0
-	for k := leastTail; k <= n-leastTail; k++ {
+	for k := minTail; k <= n-minTail; k++ {
 		_, _, before := prefix[k].line()
 		_, _, after := all.less(prefix[k]).line()
 		if before+after < best {

@@ -37,10 +37,10 @@ const (
 	slowTail, slowTime = 40, 8e6
 	// sharpRun packets in a row do not agree by chance.
 	sharpRun = 32
-	// leastMore is the minimum growth of the next train.
-	leastMore = 1.25
-	// mostTrains bounds the trains if the samples have no send times.
-	mostTrains = 30
+	// minGrowth is the minimum growth of the next train.
+	minGrowth = 1.25
+	// maxTrains bounds the trains if the samples have no send times.
+	maxTrains = 30
 	// maxRefills bounds the measurements of the bucket size.
 	maxRefills = 5
 	// refillFactor is how many times the bucket could fill in the silence before a train: cross
@@ -87,24 +87,24 @@ func (m Ladder) read(samples []probe.Sample) (r read) {
 	rate := r.last.Rate.Value
 	// No train finds more than the bucket size. The first train that was limited found
 	// all that the trains before it had left.
-	most := 0.0
+	highest := 0.0
 	for i := range r.climbed[:at+1] {
 		e := r.last
 		if i < at {
 			e = Estimate(&r.climbed[i], m.Capacity)
 		}
 		c := e.line
-		if len(c.at) < 2*leastTail || c.headless {
+		if len(c.at) < 2*minTail || c.headless {
 			break
 		}
 		level := c.level(rate)
-		most, r.full = math.Max(most, level), math.Max(r.full, full(r.climbed[:i+1], rate, level))
+		highest, r.full = math.Max(highest, level), math.Max(r.full, full(r.climbed[:i+1], rate, level))
 		if c.slopes(e.from, len(c.at), c.bytes) < rate*1.05 {
 			break
 		}
 	}
-	if most > 0 {
-		r.found = append(r.found, most)
+	if highest > 0 {
+		r.found = append(r.found, highest)
 	}
 	for i := range samples {
 		if samples[i].Purpose != refill {
@@ -117,7 +117,7 @@ func (m Ladder) read(samples []probe.Sample) (r read) {
 		}
 		// A faster train did not empty the bucket, or the rate has changed.
 		c := e.line
-		if len(c.at) >= 2*leastTail && !c.headless && c.slopes(e.from, len(c.at), c.bytes) < rate*1.05 {
+		if len(c.at) >= 2*minTail && !c.headless && c.slopes(e.from, len(c.at), c.bytes) < rate*1.05 {
 			r.found = append(r.found, c.level(rate))
 		}
 	}
@@ -153,7 +153,7 @@ func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			silent -= p.Pause
 		}
 	}
-	if len(samples) >= mostTrains {
+	if len(samples) >= maxTrains {
 		return probe.Train{}, false
 	}
 	r := m.read(samples)
@@ -162,7 +162,7 @@ func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		t, ok = m.again(r, len(samples)-len(r.climbed))
 		return t, ok && t.Bytes() <= budget && t.Parts[0].Pause <= silent
 	}
-	count, most := lookCount, int(budget/(mtu+probe.Overhead))
+	count, maxCount := lookCount, int(budget/(mtu+probe.Overhead))
 	if n := len(r.climbed); n > 0 {
 		before := r.climbed[n-1].Count()
 		count = max(firstCount, 2*before)
@@ -170,11 +170,11 @@ func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			// Without cross traffic a tail of minimum length suffices. A policer's excess
 			// packets cause no queue.
 			enough := r.last.from + max(slowTail, int(slowTime*r.last.Rate.Value/8e9/(mtu+probe.Overhead))) + 2
-			count = min(count, max(enough, int(leastMore*float64(before))))
+			count = min(count, max(enough, int(minGrowth*float64(before))))
 		}
 		// Use the remaining budget if it does not allow twice as many packets.
-		if count > most && float64(most) >= leastMore*float64(before) {
-			count = most
+		if count > maxCount && float64(maxCount) >= minGrowth*float64(before) {
+			count = maxCount
 		}
 	}
 	t = probe.Uniform(ladder, count, mtu, 0)
@@ -190,7 +190,7 @@ func (m Ladder) again(r read, sent int) (t probe.Train, ok bool) {
 	}
 	b := math.Max(math.Max(slices.Max(r.found), r.full), mtu)
 	into := math.Max(1-rate/m.Capacity, 0.05)
-	t = probe.Uniform(refill, int(1.1*b/into/(mtu+probe.Overhead))+4*leastTail, mtu, 0)
+	t = probe.Uniform(refill, int(1.1*b/into/(mtu+probe.Overhead))+4*minTail, mtu, 0)
 	// Double the silence each time: a bucket that was not full then holds more.
 	t.Parts[0].Pause = (time.Millisecond + time.Duration(refillFactor*b*8e9/rate)) << sent
 	return t, true

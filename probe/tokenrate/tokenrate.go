@@ -56,8 +56,8 @@ const (
 	// crossTraffic: a tail that is slower by this fraction than its runs had cross traffic in
 	// it.
 	crossTraffic = 0.002
-	// leastAgree is the minimum length of runs that agree: shorter runs agree by chance.
-	leastAgree = 8
+	// minAgree is the minimum length of runs that agree: shorter runs agree by chance.
+	minAgree = 8
 	// longRun is the run length in which a thousandth of cross traffic shows.
 	longRun = 256
 	// The relative error of the rate is clockError, the rate error of the receiver's clock
@@ -76,13 +76,13 @@ const (
 func Estimate(s *probe.Sample, capacity float64) Result {
 
 	c := newCurve(s, capacity)
-	if len(c.at) < 2*leastTail {
+	if len(c.at) < 2*minTail {
 		return noEstimate(fmt.Sprintf("only %d of %d packets arrived", s.Count()-s.Lost(), s.Count()))
 	}
 	from := c.knee()
-	headless := from == 0 || len(c.at)-from < leastTail
+	headless := from == 0 || len(c.at)-from < minTail
 	if headless {
-		from = min(leastTail, len(c.at)/4)
+		from = min(minTail, len(c.at)/4)
 	}
 	n := len(c.at)
 	top := math.Min(c.offered(from), capacity)
@@ -99,7 +99,7 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	}
 	r.Policed = places > limited*top
 	found, ok := c.agreement(from, n, tail*(1-lowest), top, lost < policed)
-	agree := ok && found.k >= leastAgree && !r.Policed
+	agree := ok && found.k >= minAgree && !r.Policed
 	scatter, straight := c.straight(from, tail)
 	// Cross traffic would make runs of hundreds of packets differ.
 	alone := ok && found.k >= longRun && found.sd <= sharp && math.Abs(tail/found.center-1) < crossTraffic
@@ -194,7 +194,7 @@ func (c curve) changed(from int, tail, top float64, whole bool) bool {
 	for _, part := range [][2]int{{from, middle}, {middle, n}} {
 		mean := c.slopes(part[0], part[1], c.bytes)
 		found, ok := c.agreement(part[0], part[1], math.Min(mean, tail)*(1-crossTraffic), top, whole)
-		if !ok || found.k < leastAgree || math.Abs(mean/found.center-1) > crossTraffic {
+		if !ok || found.k < minAgree || math.Abs(mean/found.center-1) > crossTraffic {
 			return false
 		}
 		rates = append(rates, found.center)

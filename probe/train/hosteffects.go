@@ -40,14 +40,14 @@ func (e HostEffects) Stepped() bool {
 // clockOffset returns CLOCK_REALTIME minus CLOCK_MONOTONIC, from the fastest of several
 // readings.
 func clockOffset() (offset int64) {
-	least := int64(-1)
+	fastest := int64(-1)
 	for range 5 {
 		var real unix.Timespec
 		before := nanotime()
 		unix.ClockGettime(unix.CLOCK_REALTIME, &real)
 		after := nanotime()
-		if took := after - before; least < 0 || took < least {
-			least, offset = took, real.Nano()-(before+after)/2
+		if took := after - before; fastest < 0 || took < fastest {
+			fastest, offset = took, real.Nano()-(before+after)/2
 		}
 	}
 	return offset

@@ -99,10 +99,10 @@ func (o *sender) run(t probe.Train) {
 			due += p.Gap()
 		}
 		size := p.Size - headerOverhead(o.flow.peer.Addr())
-		most := max(min(atOnce, atOnceBytes/size), 1)
-		gap, group := p.Gap(), most
+		maxGroup := max(min(atOnce, atOnceBytes/size), 1)
+		gap, group := p.Gap(), maxGroup
 		if gap > 0 {
-			group = min(most, max(1, int(float64(MinSpacing)/gap+0.999)))
+			group = min(maxGroup, max(1, int(float64(MinSpacing)/gap+0.999)))
 		}
 		for n, left := 0, p.Count; left > 0; left -= n {
 			due += gap * float64(n)
@@ -114,7 +114,7 @@ func (o *sender) run(t probe.Train) {
 				breathe.now = now
 				// The packets that became due during the yield are sent at once, and the
 				// later ones on time.
-				n = min(most, left, n+int(max(0, float64(now)-due)/gap))
+				n = min(maxGroup, left, n+int(max(0, float64(now)-due)/gap))
 			}
 			select {
 			case <-o.done:

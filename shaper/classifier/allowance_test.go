@@ -30,9 +30,9 @@ func drawTree(t *rapid.T) group.Tree {
 	return tree
 }
 
-// TestKeptIsWithinCeilings: at every level, the rates reserved for the leaves total at most the
+// TestReservedWithinCeilings: at every level, the rates reserved for the leaves total at most the
 // ceiling, so that no group exceeds its ceiling and the control class's guarantee suffices.
-func TestKeptIsWithinCeilings(t *testing.T) {
+func TestReservedWithinCeilings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t)
 		sums := make([]unit.Rate, len(tree.Nodes))

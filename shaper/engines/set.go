@@ -77,7 +77,7 @@ func Notes(set config.Set) (out []config.Note) {
 			}
 			for _, u := range htb.DisproportionateLending(*d.tree) {
 				out = append(out, i.Note(d.name+".groups", "bandwidth that %s lends is divided between %q and %q %s:1 instead of %s:1 as their guarantees, because an HTB quantum is at least one packet and at most 20ms; the guarantees themselves are kept",
-					cmp.Or(u.Parent, "the limit"), u.Most, u.Least, round(u.Lent), round(u.Wanted)))
+					cmp.Or(u.Parent, "the limit"), u.Highest, u.Lowest, round(u.LentRatio), round(u.GuaranteeRatio)))
 			}
 		}
 	}

@@ -6,9 +6,10 @@ import "headgate.dev/headgate/group"
 // another proportion than their guarantees, because their quanta differ by less than their
 // guarantees.
 type DisproportionatePair struct {
-	Parent       string // path, "" for the limit
-	Least, Most  string // paths of the groups with the lowest and the highest guarantee
-	Wanted, Lent float64
+	Parent          string // path, "" for the limit
+	Lowest, Highest string // paths of the groups with the lowest and the highest guarantee
+	// GuaranteeRatio is the ratio of their guarantees, LentRatio that of the lent bandwidth.
+	GuaranteeRatio, LentRatio float64
 }
 
 // DisproportionateLending returns the places where a tree divides spare bandwidth only roughly as
@@ -38,13 +39,13 @@ func DisproportionateLending(t group.Tree) (out []DisproportionatePair) {
 		ratio := func(a, b uint64) float64 { return float64(a) / float64(max(b, 1)) }
 		small, large := t.Nodes[least], t.Nodes[most]
 		u := DisproportionatePair{
-			Least: small.Path, Most: large.Path,
-			Wanted: ratio(uint64(t.Weight(large)), uint64(t.Weight(small))), Lent: ratio(b.quantum(large), b.quantum(small)),
+			Lowest: small.Path, Highest: large.Path,
+			GuaranteeRatio: ratio(uint64(t.Weight(large)), uint64(t.Weight(small))), LentRatio: ratio(b.quantum(large), b.quantum(small)),
 		}
 		if parent >= 0 {
 			u.Parent = t.Nodes[parent].Path
 		}
-		if u.Lent < u.Wanted*(1-reportThreshold) {
+		if u.LentRatio < u.GuaranteeRatio*(1-reportThreshold) {
 			out = append(out, u)
 		}
 	}

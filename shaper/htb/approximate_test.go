@@ -20,7 +20,7 @@ func TestApproximate(t *testing.T) {
 		t.Errorf("guarantees of 30:1: %+v", got)
 	}
 	got := DisproportionateLending(tree(90*unit.Mbit, unit.Mbit))
-	if len(got) != 1 || got[0].Most != "a" || got[0].Least != "b" || got[0].Wanted != 90 || got[0].Lent > 40 || got[0].Lent < 20 {
+	if len(got) != 1 || got[0].Highest != "a" || got[0].Lowest != "b" || got[0].GuaranteeRatio != 90 || got[0].LentRatio > 40 || got[0].LentRatio < 20 {
 		t.Errorf("guarantees of 90:1: %+v", got)
 	}
 	equal := tree(90*unit.Mbit, unit.Mbit)
@@ -35,7 +35,7 @@ func TestApproximate(t *testing.T) {
 	for i := 1; i < 3; i++ {
 		inner.Nodes[i].Parent, inner.Nodes[i].Depth = 0, 2
 	}
-	if got := DisproportionateLending(inner); len(got) != 1 || got[0].Parent != "a" || got[0].Wanted != 90 || got[0].Lent < 15 {
+	if got := DisproportionateLending(inner); len(got) != 1 || got[0].Parent != "a" || got[0].GuaranteeRatio != 90 || got[0].LentRatio < 15 {
 		t.Errorf("in a group: %+v", got)
 	}
 }

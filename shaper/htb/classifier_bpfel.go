@@ -45,9 +45,9 @@ const (
 	classifierVarDefaultClass         = "default_class"
 	classifierVarDropClass            = "drop_class"
 	classifierVarForwards             = "forwards"
-	classifierVarFrameMost            = "frame_most"
 	classifierVarGeneration           = "generation"
 	classifierVarLinkHeader           = "link_header"
+	classifierVarMaxFrameBytes        = "max_frame_bytes"
 	classifierVarNested               = "nested"
 	classifierVarPassVerdict          = "pass_verdict"
 	classifierVarRedirectIfindex      = "redirect_ifindex"
@@ -147,9 +147,9 @@ type classifierVariableSpecs struct {
 	DefaultClass         *ebpf.VariableSpec `ebpf:"default_class"`
 	DropClass            *ebpf.VariableSpec `ebpf:"drop_class"`
 	Forwards             *ebpf.VariableSpec `ebpf:"forwards"`
-	FrameMost            *ebpf.VariableSpec `ebpf:"frame_most"`
 	Generation           *ebpf.VariableSpec `ebpf:"generation"`
 	LinkHeader           *ebpf.VariableSpec `ebpf:"link_header"`
+	MaxFrameBytes        *ebpf.VariableSpec `ebpf:"max_frame_bytes"`
 	Nested               *ebpf.VariableSpec `ebpf:"nested"`
 	PassVerdict          *ebpf.VariableSpec `ebpf:"pass_verdict"`
 	RedirectIfindex      *ebpf.VariableSpec `ebpf:"redirect_ifindex"`
@@ -243,9 +243,9 @@ type classifierVariables struct {
 	DefaultClass         *ebpf.Variable `ebpf:"default_class"`
 	DropClass            *ebpf.Variable `ebpf:"drop_class"`
 	Forwards             *ebpf.Variable `ebpf:"forwards"`
-	FrameMost            *ebpf.Variable `ebpf:"frame_most"`
 	Generation           *ebpf.Variable `ebpf:"generation"`
 	LinkHeader           *ebpf.Variable `ebpf:"link_header"`
+	MaxFrameBytes        *ebpf.Variable `ebpf:"max_frame_bytes"`
 	Nested               *ebpf.Variable `ebpf:"nested"`
 	PassVerdict          *ebpf.Variable `ebpf:"pass_verdict"`
 	RedirectIfindex      *ebpf.Variable `ebpf:"redirect_ifindex"`

@@ -1,10 +1,10 @@
 //go:build ignore
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* The departure hook: sees every packet that a device begins to send, knows ours
- * by the stamp that the classifier left in it, and keeps for its class how long
- * it waited, how fast the queue is served, and how long it had nothing to send.
- * One program serves all shaped devices of the machine. */
+/* The departure hook. It is called for every packet that a device starts to transmit, and
+ * recognizes classified packets by the classifier's stamp. For each class it measures the
+ * sojourn time and the service rate of the queue. One program serves all shaped devices of the
+ * machine. */
 #define DEPARTURES
 #include "headgate.h"
 #include "queue.h"
@@ -18,22 +18,22 @@ struct net_device {
 struct sk_buff {
 	char cb[48];
 };
-struct qdisc_skb_cb { /* what skb->cb is inside the qdisc layer (include/net/sch_generic.h) */
+struct qdisc_skb_cb { /* the layout of skb->cb in the qdisc layer (include/net/sch_generic.h) */
 	unsigned char data[20]; /* __sk_buff's cb[5] */
 };
 #pragma clang attribute pop
 
-/* Makes the compiler describe the whole type, which the map below only points to. */
+/* Makes the compiler emit the full BTF of the type, to which the map below has only a pointer. */
 const struct queue *described __attribute__((unused));
 
-/* The rate of service is the mean of 16 to 32 ms, and of at least 32 KB: a stall of
- * the machine, of some milliseconds every now and then, is then a few per cent. */
-#define BUSY_MOST_NS (32 * 1000 * 1000ULL)
-#define BUSY_LEAST_BYTES (4 * 1024)
-#define BUSY_MOST_BYTES (64 * 1024)
+/* The service rate is a mean over 16 to 32 ms of busy time and at least 32 KB. An occasional
+ * stall of the machine for some milliseconds then changes it by a few per cent only. */
+#define MAX_BUSY_NS (32 * 1000 * 1000ULL)
+#define MIN_BUSY_BYTES (4 * 1024)
+#define MAX_BUSY_BYTES (64 * 1024)
 
-/* More between two stamps than this is a counter that was set anew. */
-#define BYTES_MOST (64 * 1024 * 1024)
+/* A larger distance between two stamps means that the counter was reset. */
+#define MAX_STAMP_BYTES (64 * 1024 * 1024)
 
 struct inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -53,7 +53,7 @@ struct {
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_device *dev)
 {
-	/* Nearly all packets carry no stamp, and leave here. */
+	/* Nearly all packets have no stamp, and the program ends early. */
 	const __u32 *cb = (const __u32 *)((const struct qdisc_skb_cb *)skb->cb)->data;
 	__u32 token = cb[STAMP_TOKEN] & 0xffff0000;
 	__u32 minor = cb[STAMP_TOKEN] & 0xffff;
@@ -78,12 +78,12 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 		q->left_at_ns = now; /* another segment of the same packet */
 		return 0;
 	}
-	/* Two stamps of which the later one waited, and came before all of the other left:
-	 * the queue was busy between them, and the time is that of its service. Where
-	 * fq_codel lets one flow overtake another bytes go back and forth, and are
-	 * right in sum. */
-	if (waited > NO_WAIT_NS && now - waited < q->left_at_ns && bytes < BYTES_MOST && bytes > -BYTES_MOST) {
-		if (q->busy_ns > BUSY_MOST_NS && q->busy_bytes > BUSY_MOST_BYTES) {
+	/* If the later of two stamped packets was queued, and arrived before the earlier one had
+	 * departed completely, the queue was busy between the two departures, and the time between
+	 * them is service time. If fq_codel reorders flows, bytes can be negative; the sum is
+	 * correct. */
+	if (waited > NO_WAIT_NS && now - waited < q->left_at_ns && bytes < MAX_STAMP_BYTES && bytes > -MAX_STAMP_BYTES) {
+		if (q->busy_ns > MAX_BUSY_NS && q->busy_bytes > MAX_BUSY_BYTES) {
 			q->busy_ns /= 2;
 			q->busy_bytes /= 2;
 		}
@@ -91,7 +91,7 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 		q->queued_bytes += bytes;
 		q->busy_ns += now - q->departed_at_ns;
 		q->busy_bytes += bytes;
-		if (q->busy_bytes > BUSY_LEAST_BYTES)
+		if (q->busy_bytes > MIN_BUSY_BYTES)
 			q->service_byte_time = (q->busy_ns << TIME_SHIFT) / (__u64)q->busy_bytes;
 	}
 	if (q->asked_bytes == cb[STAMP_BYTES] && q->asked_at_ns && !q->asked_left_ns)

@@ -25,7 +25,7 @@ type step struct {
 // the engine's own part of a record.
 type options struct {
 	BoundWait uint8  // the groups whose packets are dropped if they wait too long (bpf/bound.h)
-	FrameMost uint32 // the largest frame that all leaves pass; 0: any
+	MaxFrame  uint32 // the largest frame that all leaves pass; 0: any
 }
 
 // Values of BoundWait: clients have FIFOs where groups have fq_codel.
@@ -106,7 +106,7 @@ func (w desiredSide) fill(k *kernel, i int, p shaper.Plan) (desiredSide, error) 
 		w.options.BoundWait = boundClients
 	}
 	if splits(w.classes) {
-		w.options.FrameMost = uint32(f.frame())
+		w.options.MaxFrame = uint32(f.frame())
 	}
 	w.record.Options = w.options.encode()
 	w.record.Sized = k.sized(i, p, b.sizeFor(i))

@@ -336,7 +336,7 @@ func load(k *kernel, i int, w *desiredSide, shared map[string]*ebpf.Map) (p *cla
 	if queueMap != nil {
 		from.Reuse[queues] = queueMap
 	}
-	set := map[string]any{"token": w.record.Token, "bound_wait": w.options.BoundWait, "frame_most": w.options.FrameMost}
+	set := map[string]any{"token": w.record.Token, "bound_wait": w.options.BoundWait, "max_frame_bytes": w.options.MaxFrame}
 	if nested(w.Tree) {
 		set["nested"] = uint8(1)
 		spec.Maps[levels].MaxEntries = spec.Maps[classifier.Counters].MaxEntries

@@ -2,15 +2,15 @@
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /* The bwaas seed's bandwidth controller (chapter IV; appendix B, incomingChunk,
- * outgoingChunk and timerBytes*) as a policer on a device's two hooks. It is
- * share.Quantum in C: a test drives both with the same packets and holds every
- * verdict and every number equal. See doc.go.
+ * outgoingChunk and timerBytes*) as a policer on a device's two hooks. It is the
+ * implementation of share.Quantum in C: a test sends the same packets through both
+ * and compares every verdict and every value. See doc.go.
  *
- * There is no timer. Nothing looks at the state between two packets, so the ends
- * of quanta that have passed since the last packet are made up for at the next,
- * in closed form however many there were. (A bpf_timer would say the same with
- * more: the kernel cancels it when no process and no pin holds its map, and the
- * first packet of a quantum would have to wait for it.)
+ * There is no timer. Nothing reads the state between two packets, so that the ends of
+ * all quanta since the last packet are processed with the next packet, in closed form
+ * for any number of them. A bpf_timer would give the same result at a higher cost: the
+ * kernel cancels it when neither a process nor a pin refers to its map, and the first
+ * packet of a quantum would have to wait for it.
  */
 #include "headgate.h"
 #include "classify.h"
@@ -19,18 +19,18 @@
 #define GROUPS 64        /* maxGroups in plan.go */
 #define FIRST_MINOR 0x10 /* the class of group 0 */
 
-/* Of one quantum, in payload bytes: share.QuantumConfig. */
+/* The configuration of one quantum in payload bytes: share.QuantumConfig. */
 const volatile __u64 limit_bytes;
 const volatile __u64 step_bytes = 1;
 const volatile __u64 mark_bytes; /* two MTU */
 const volatile __u64 configured_bytes[GROUPS];
-const volatile __u64 begin_groups; /* a bit for each number that is a new group's, or nobody's */
+const volatile __u64 begin_groups; /* bit i: group i is new or does not exist */
 const volatile __u64 quantum_ns = 1;
 const volatile __u8 overdraft;
 
 const volatile __u32 drop_action = TC_ACT_SHOT;
 const volatile __u8 egress;
-const volatile __u8 clock_is_tstamp; /* tests: the time is skb->tstamp */
+const volatile __u8 clock_is_tstamp; /* for tests: skb->tstamp is the clock */
 
 struct quantum_group {
 	__u64 actual_bytes;
@@ -38,20 +38,20 @@ struct quantum_group {
 	__u64 dropped_bytes; /* in this quantum */
 };
 
-/* One direction's state. It outlives a change of the configuration, as in the
- * seed, where the counts of the quantum are kept. */
+/* The state of one direction. It is preserved when the configuration changes, as in the
+ * thesis, which keeps the counts of the quantum. */
 struct quantum {
 	struct bpf_spin_lock lock;
-	__u32 generation;   /* of the configuration that was last reset for */
-	__u32 reset_asked;  /* of resets_asked, that was last reset for */
-	__u8 overdrawn;     /* this quantum */
-	__u8 barred;        /* the quantum before was overdrawn */
+	__u32 generation;   /* of the configuration at the last reset */
+	__u32 reset_asked;  /* resets_asked at the last reset */
+	__u8 overdrawn;     /* an overdraft was granted in this quantum */
+	__u8 barred;        /* no overdraft: the previous quantum was overdrawn */
 	__u16 pad;
 	__u64 ends_ns;
 	__u64 used_bytes;
 	__u64 pool_bytes;
 	__u64 resets;
-	__u64 enforced_groups; /* a bit for each that dropped in the quantum before */
+	__u64 enforced_groups; /* bit i: packets of group i were dropped in the previous quantum */
 	struct quantum_group groups[GROUPS];
 };
 
@@ -62,8 +62,8 @@ struct {
 	__type(value, struct quantum);
 } quantum SEC(".maps");
 
-/* How often somebody asked to reset this direction, because a connection was
- * assigned to a group of it. */
+/* The number of requests to reset this direction. User space requests a reset when it assigns a
+ * connection to a group of the direction. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -78,8 +78,8 @@ struct {
 	__type(value, __u64);
 } drops SEC(".maps");
 
-/* The ends of all quanta until now (timerBytesSent): the first with the counts of
- * the quantum, the others, in which nothing was sent, at once. */
+/* Processes the ends of all quanta until now (timerBytesSent): the first with the counts of
+ * its quantum, and the others, in which nothing was sent, in one step. */
 static __always_inline void end_quanta(struct quantum *q, __u64 now)
 {
 	__u64 idle = (now - q->ends_ns) / quantum_ns, enforced = 0;
@@ -108,7 +108,7 @@ static __always_inline void end_quanta(struct quantum *q, __u64 now)
 	q->ends_ns += (idle + 1) * quantum_ns;
 }
 
-/* resetSendGroupLimits: the counts stay. */
+/* Resets the limits of all groups and preserves the counts (resetSendGroupLimits). */
 static __always_inline void reset(struct quantum *q)
 {
 	for (int i = 0; i < GROUPS; i++)
@@ -117,22 +117,22 @@ static __always_inline void reset(struct quantum *q)
 	q->resets++;
 }
 
-/* A new group may have the number of one that was removed. */
-static __always_inline void begin(struct quantum *q)
+/* Clears the counts of new groups, which may have the number of a removed group. */
+static __always_inline void clear_new_groups(struct quantum *q)
 {
 	for (int i = 0; i < GROUPS; i++) {
-		__u64 kept = !(begin_groups >> i & 1);
+		__u64 keep = !(begin_groups >> i & 1);
 
-		q->groups[i].passed_bytes *= kept;
-		q->groups[i].dropped_bytes *= kept;
+		q->groups[i].passed_bytes *= keep;
+		q->groups[i].dropped_bytes *= keep;
 	}
 }
 
 #define DROP 1
 #define CE 2
 
-/* Asks for one packet. No helper may be called while the lock is held. */
-static __always_inline int ask(struct quantum *q, __u32 group, __u64 payload, __u64 now, __u32 reset_asked)
+/* Returns the verdict for one packet. No helper may be called while the lock is held. */
+static __always_inline int police(struct quantum *q, __u32 group, __u64 payload, __u64 now, __u32 reset_asked)
 {
 	struct quantum_group *g = &q->groups[group];
 	__u64 configured = configured_bytes[group];
@@ -144,10 +144,10 @@ static __always_inline int ask(struct quantum *q, __u32 group, __u64 payload, __
 	if (now >= q->ends_ns)
 		end_quanta(q, now);
 	if (q->generation != generation || q->reset_asked != reset_asked) {
-		int first = !q->generation; /* to begin is no reset */
+		int first = !q->generation; /* the first configuration does not count as a reset */
 
 		if (q->generation != generation)
-			begin(q);
+			clear_new_groups(q);
 		q->generation = generation;
 		q->reset_asked = reset_asked;
 		reset(q);
@@ -182,14 +182,16 @@ static __always_inline int ask(struct quantum *q, __u32 group, __u64 payload, __
 	return verdict;
 }
 
-#define SCTP_DATA 0   /* its header has 16 bytes (DATA_CHUNK_HDR_LEN) */
-#define SCTP_IDATA 64 /* RFC 8260: 20 bytes */
+#define SCTP_DATA 0   /* chunk type with a header of 16 bytes (DATA_CHUNK_HDR_LEN) */
+#define SCTP_IDATA 64 /* chunk type of RFC 8260 with a header of 20 bytes */
 #define SCTP_CHUNKS 32
 
-/* The data in an SCTP packet's chunks; the other chunks keep connections alive. */
+/* Returns the bytes of user data in the DATA chunks of an SCTP packet. Control chunks do not
+ * count, because they keep connections alive. */
 static __always_inline __u32 sctp_payload(struct __sk_buff *skb, const struct packet *p)
 {
-	/* Behind the ports come a tag and a checksum, of which parse knows one. */
+	/* The SCTP header is four bytes longer than the eight bytes that parse counts: ports, tag
+	 * and checksum. */
 	__u32 off = p->headers + 4, end = p->headers + p->payload, sum = 0;
 
 	for (int i = 0; i < SCTP_CHUNKS; i++) {
@@ -202,16 +204,16 @@ static __always_inline __u32 sctp_payload(struct __sk_buff *skb, const struct pa
 		if (length < sizeof(chunk))
 			return sum;
 		if (chunk.type == SCTP_DATA)
-			sum += from(16, length);
+			sum += bytes_between(16, length);
 		else if (chunk.type == SCTP_IDATA)
-			sum += from(20, length);
+			sum += bytes_between(20, length);
 		off += (length + 3) & ~3;
 	}
-	return sum + from(off, end);
+	return sum + bytes_between(off, end);
 }
 
-/* What counts of a packet: everything after its headers. So TCP's SYN, FIN and
- * pure acknowledgements, and SCTP's control chunks, pass uncounted. */
+/* Returns the number of bytes of a packet that count: its payload. TCP's SYN, FIN and pure
+ * acknowledgements, and SCTP's control chunks, therefore pass uncounted. */
 static __always_inline __u32 counted(struct __sk_buff *skb, const struct packet *p)
 {
 	if (p->key.proto == IPPROTO_SCTP && p->headers && !p->fragment)
@@ -219,8 +221,8 @@ static __always_inline __u32 counted(struct __sk_buff *skb, const struct packet 
 	return p->payload;
 }
 
-/* What ask needs to know of a packet. */
-struct question {
+/* The properties of a packet that police and the counters need. */
+struct packet_info {
 	__u32 class_minor;
 	__u32 rule;
 	__u32 payload_bytes; /* 0: passes uncounted */
@@ -228,9 +230,9 @@ struct question {
 	__u32 ecn;
 };
 
-/* A global function: the verifier looks at it by itself, and not once more for
- * every way that leads through the loops in ask. */
-__attribute__((noinline)) int question(struct __sk_buff *skb, struct question *q)
+/* Sets the properties of a packet. This is a global function, so that the verifier verifies it
+ * separately, and not once for each path through the loops in police. */
+__attribute__((noinline)) int inspect(struct __sk_buff *skb, struct packet_info *q)
 {
 	struct packet p = {};
 	struct flow f = {};
@@ -239,7 +241,7 @@ __attribute__((noinline)) int question(struct __sk_buff *skb, struct question *q
 		return 0;
 	examine(skb, &p, &f);
 	q->wire_bytes = egress ? skb->wire_len : wire_bytes(skb, &p);
-	if (p.control && goes_ahead(skb, p.control, f.class_minor, q->wire_bytes)) {
+	if (p.control && within_budget(skb, p.control, f.class_minor, q->wire_bytes)) {
 		f.rule = RULE_DEFAULT;
 		f.class_minor = control_class;
 	} else {
@@ -249,34 +251,34 @@ __attribute__((noinline)) int question(struct __sk_buff *skb, struct question *q
 	q->rule = f.rule;
 	q->ecn = p.ecn;
 	if (!egress)
-		remember(skb, &p);
+		mark_counted(skb, &p);
 	return 0;
 }
 
 SEC("tc")
 int headgate(struct __sk_buff *skb)
 {
-	struct question p = {};
-	__u32 zero = 0, group, *asked;
+	struct packet_info p = {};
+	__u32 zero = 0, group, *resets;
 	struct quantum *q;
 	struct counter *c;
 	__u64 now, *dropped;
 	int verdict = 0, marked = 0;
 
-	if (!egress && counted_before(skb))
+	if (!egress && already_counted(skb))
 		return TC_ACT_UNSPEC;
-	question(skb, &p);
+	inspect(skb, &p);
 	group = p.class_minor - FIRST_MINOR;
 	q = bpf_map_lookup_elem(&quantum, &zero);
 	if (p.payload_bytes && group < GROUPS && q) {
-		asked = bpf_map_lookup_elem(&resets_asked, &zero);
+		resets = bpf_map_lookup_elem(&resets_asked, &zero);
 		now = clock_is_tstamp ? skb->tstamp : bpf_ktime_get_ns();
-		verdict = ask(q, group, p.payload_bytes, now, asked ? *asked : 0);
+		verdict = police(q, group, p.payload_bytes, now, resets ? *resets : 0);
 	}
 	if (p.ecn != 1 && p.ecn != 2)
 		verdict &= ~CE;
 	if (verdict & DROP) {
-		/* The source marks the connection, whether or not the packet passes. */
+		/* As in the source of the thesis, a mark counts whether or not the packet passes. */
 		c = verdict & CE ? bpf_map_lookup_elem(&counters, &p.class_minor) : NULL;
 		if (c)
 			c->marks++;

@@ -42,7 +42,7 @@ func joinFile(t testing.TB) string {
 }
 
 // A metrics address that is in use is an error, before anything is loaded into the kernel.
-func TestCollectiveMetricsTaken(t *testing.T) {
+func TestCollectiveMetricsAddressInUse(t *testing.T) {
 	labtest.NeedRoot(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

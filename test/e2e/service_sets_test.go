@@ -114,7 +114,7 @@ func TestServiceSets(t *testing.T) {
 // until the program exits. Other sets are not disturbed, and weights change at run time. Sets that are
 // deleted while the agent is down are gone after its restart. The agent runs the other sets without a
 // controller.
-func TestServiceSetsTrouble(t *testing.T) {
+func TestServiceSetsProblems(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		dir, cgroup := t.TempDir(), filepath.Base(labtest.Cgroup(t))

@@ -22,10 +22,10 @@ func Run(t testing.TB, p sim.Path, seed uint64, next func([]probe.Sample) (probe
 	return samples
 }
 
-// SendAll lets a method send until it has enough samples, or most; i is the number of
+// SendAll lets a method send until it has enough samples, or maxSamples; i is the number of
 // samples.
-func SendAll[S, T any](most int, next func([]S) (T, bool), send func(i int, t T) S) (samples []S) {
-	for len(samples) < most {
+func SendAll[S, T any](maxSamples int, next func([]S) (T, bool), send func(i int, t T) S) (samples []S) {
+	for len(samples) < maxSamples {
 		t, ok := next(samples)
 		if !ok {
 			break

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/internal/route"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/tune"
-	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/unit"
 )
@@ -36,7 +36,7 @@ type Options struct {
 	Burst func(limit unit.Rate) unit.Bytes
 	// Compare returns the changes of a configuration, and Apply applies it and returns the time of the rollback,
 	// which is Within later; nil only proposes limits. Observe returns the state of the device.
-	Compare func(config.Set) ([]rollout.Step, error)
+	Compare func(config.Set) ([]diff.Entry, error)
 	Apply   func(config.Set) (until time.Time, err error)
 	Within  time.Duration
 	Observe func() (shaper.State, error)

@@ -18,14 +18,14 @@ type Recheck struct {
 	// Sent is the offered rate, Rate the received rate, both of layer 2.
 	Sent float64 `json:"sent_bps"`
 	Rate float64 `json:"rate_bps"`
-	// Lost is the share of packets that were lost, Own the share that the device's own
+	// Lost is the share of packets that were lost, QueueLoss the share that the device's own
 	// queues dropped. The difference was lost on the path.
-	Lost float64 `json:"lost"`
-	Own  float64 `json:"lost_in_own_queues"`
+	Lost      float64 `json:"lost"`
+	QueueLoss float64 `json:"lost_in_own_queues"`
 }
 
 // PathLoss returns the share of packets that were lost outside of the device's own queues.
-func (r Recheck) PathLoss() float64 { return max(0, r.Lost-r.Own) }
+func (r Recheck) PathLoss() float64 { return max(0, r.Lost-r.QueueLoss) }
 
 // Constants of the recheck, chosen by Headgate.
 const (
@@ -94,7 +94,7 @@ func recheck(ctx context.Context, client *session.Client, observe func() (shaper
 		return Recheck{}, err
 	}
 	n := float64(count)
-	return Recheck{Sent: s.SendingRate(), Rate: s.TailRate(), Lost: float64(s.Lost()) / n, Own: min(float64(after-before), float64(s.Lost())) / n}, nil
+	return Recheck{Sent: s.SendingRate(), Rate: s.TailRate(), Lost: float64(s.Lost()) / n, QueueLoss: min(float64(after-before), float64(s.Lost())) / n}, nil
 }
 
 // ownDrops returns the drop counter of a device's own queues.

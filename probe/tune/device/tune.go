@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/tune"
-	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -20,8 +20,8 @@ type Report struct {
 	Measured  path.Report                       `json:"measured"`
 	Proposals map[probe.Direction]tune.Proposal `json:"proposals"`
 	// Document is the configuration with the limits, Steps the changes of it.
-	Document string         `json:"document,omitempty"`
-	Steps    []rollout.Step `json:"steps,omitempty"`
+	Document string       `json:"document,omitempty"`
+	Steps    []diff.Entry `json:"steps,omitempty"`
 	// Until is the time of the rollback, and Rechecked the measurements with the new limits.
 	Until     *time.Time                  `json:"in_force_until,omitempty"`
 	Rechecked map[probe.Direction]Recheck `json:"rechecked,omitempty"`

@@ -72,8 +72,8 @@ func (v verifier) verify(ctx context.Context, deadline time.Time, d probe.Direct
 		}
 		a.Bytes += s.Bytes()
 		if s.TailRate() >= minReceivedShare*math.Min(s.SendingRate(), float64(limit)) {
-			if most := min(verifyBytes, unit.Bytes(float64(limit)/8*verifySeconds)); bytes < most/10*9 {
-				v.notes[d] = fmt.Sprintf("verified with %s instead of %s: a larger bucket may hide a lower rate (raise --bytes or --time)", probe.FormatBytes(float64(bytes)), probe.FormatBytes(float64(most)))
+			if maxBytes := min(verifyBytes, unit.Bytes(float64(limit)/8*verifySeconds)); bytes < maxBytes/10*9 {
+				v.notes[d] = fmt.Sprintf("verified with %s instead of %s: a larger bucket may hide a lower rate (raise --bytes or --time)", probe.FormatBytes(float64(bytes)), probe.FormatBytes(float64(maxBytes)))
 			}
 			return nil
 		}

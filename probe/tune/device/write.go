@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/probe"
-	"headgate.dev/headgate/rollout"
 )
 
 // Write prints the configuration, and all other output as comments, so that the output is a valid
@@ -35,7 +35,7 @@ func (r *Report) Write(w io.Writer) error {
 	WriteDocument(w, r.Document, r.Steps)
 	for _, d := range slices.Backward(slices.Sorted(maps.Keys(r.Rechecked))) {
 		c := r.Rechecked[d]
-		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, probe.FormatRate(c.Rate), probe.FormatRate(c.Sent), 100*c.PathLoss(), 100*c.Own)
+		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, probe.FormatRate(c.Rate), probe.FormatRate(c.Sent), 100*c.PathLoss(), 100*c.QueueLoss)
 	}
 	if r.Until != nil {
 		comment("in force until %s, then rolled back: keep the limits with \"headgate confirm\"", r.Until.Local().Format(time.TimeOnly))
@@ -44,10 +44,10 @@ func (r *Report) Write(w io.Writer) error {
 }
 
 // WriteDocument prints a configuration, and its changes as comments.
-func WriteDocument(w io.Writer, document string, steps []rollout.Step) {
+func WriteDocument(w io.Writer, document string, changes []diff.Entry) {
 	fmt.Fprint(w, document)
 	var plan strings.Builder
-	rollout.Write(&plan, steps)
+	diff.Write(&plan, changes)
 	writeComment(w, plan.String())
 }
 

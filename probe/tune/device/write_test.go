@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/config/diff"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/tokenrate"
 	"headgate.dev/headgate/probe/tune"
-	"headgate.dev/headgate/rollout"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/unit"
 )
@@ -32,8 +32,8 @@ func TestWrite(t *testing.T) {
 		Proposals: map[probe.Direction]tune.Proposal{
 			probe.Out: {Limit: 99 * unit.Mbit, Before: 50 * unit.Mbit, Notes: []string{"measured with a long train"}}, probe.In: {Cannot: "no packets"},
 		},
-		Steps:     []rollout.Step{{Dev: "eth0", Changes: []shaper.Change{{Verb: "add", Object: "out group all"}}}},
-		Rechecked: map[probe.Direction]Recheck{probe.Out: {Sent: 104e6, Rate: 99e6, Lost: 0.05, Own: 0.05}},
+		Steps:     []diff.Entry{{Dev: "eth0", Changes: []shaper.Change{{Verb: "add", Object: "out group all"}}}},
+		Rechecked: map[probe.Direction]Recheck{probe.Out: {Sent: 104e6, Rate: 99e6, Lost: 0.05, QueueLoss: 0.05}},
 	}
 	var b strings.Builder
 	if err := r.Write(&b); err != nil || r.Limits() != 1 {

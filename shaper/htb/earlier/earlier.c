@@ -1,8 +1,8 @@
 //go:build ignore
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* A classifier as another version of Headgate could have had it: the same names,
- * but members that are wider, narrower, more, fewer or elsewhere. Only a test
- * uses it, as the build that is upgraded from. It marks nothing. */
+/* A classifier of a hypothetical other version of Headgate: the names of maps and members are
+ * the same, but members are wider, narrower, added, removed or moved. Only tests use it, as the
+ * version from which Headgate is upgraded. It never marks a packet. */
 #define conn_key conn_key_of_today
 #define counter counter_of_today
 #define control control_of_today
@@ -18,7 +18,7 @@ struct conn_key {
 	__u8 proto;
 	__u16 dport;
 	__u16 sport;
-	__u16 zone; /* one more, always 0 here */
+	__u16 zone; /* added; always 0 here */
 	__u32 dst[4];
 	__u32 src[4];
 };
@@ -28,12 +28,12 @@ struct counter {
 	__u32 pad;
 	__u64 bytes;
 	__u64 packets;
-	__u64 late; /* one more */
+	__u64 late; /* added */
 };
 
 struct control {
 	__u64 assign_epoch; /* wider */
-	__u64 started_ns;   /* one more */
+	__u64 started_ns;   /* added */
 };
 
 struct queue {
@@ -64,8 +64,8 @@ struct {
 
 static const __u32 qdisc_major = 0x4847;
 const volatile __u32 redirect_ifindex;
-const volatile __u8 bound_wait; /* set by today's loader, and of no use here */
-const volatile __u32 frame_most;
+const volatile __u8 bound_wait; /* set by the current loader, and not used here */
+const volatile __u32 max_frame_bytes;
 const volatile __u8 forwards;
 const volatile __s32 pass_verdict = TC_ACT_UNSPEC;
 
@@ -85,9 +85,9 @@ int headgate(struct __sk_buff *skb)
 	q = bpf_map_lookup_elem(&queues, &f.class_minor);
 	if (q && token && bpf_map_lookup_elem(&paces, &f.class_minor))
 		q->depth++;
-	/* A counter that shows whether it is carried over: nothing is marked here. */
+	/* Count a mark, although no packet is marked: a test checks that the counter is migrated. */
 	count(skb, f.class_minor, f.rule, bytes, 1);
-	if (redirect_ifindex && counted_before(skb))
+	if (redirect_ifindex && already_counted(skb))
 		return pass_verdict;
 	if (redirect_ifindex && !forwards)
 		return bpf_redirect(redirect_ifindex, 0);

@@ -40,9 +40,9 @@ const (
 	earlierVarControlClass         = "control_class"
 	earlierVarDefaultClass         = "default_class"
 	earlierVarForwards             = "forwards"
-	earlierVarFrameMost            = "frame_most"
 	earlierVarGeneration           = "generation"
 	earlierVarLinkHeader           = "link_header"
+	earlierVarMaxFrameBytes        = "max_frame_bytes"
 	earlierVarPassVerdict          = "pass_verdict"
 	earlierVarRedirectIfindex      = "redirect_ifindex"
 	earlierVarShapeCount           = "shape_count"
@@ -135,9 +135,9 @@ type earlierVariableSpecs struct {
 	ControlClass         *ebpf.VariableSpec `ebpf:"control_class"`
 	DefaultClass         *ebpf.VariableSpec `ebpf:"default_class"`
 	Forwards             *ebpf.VariableSpec `ebpf:"forwards"`
-	FrameMost            *ebpf.VariableSpec `ebpf:"frame_most"`
 	Generation           *ebpf.VariableSpec `ebpf:"generation"`
 	LinkHeader           *ebpf.VariableSpec `ebpf:"link_header"`
+	MaxFrameBytes        *ebpf.VariableSpec `ebpf:"max_frame_bytes"`
 	PassVerdict          *ebpf.VariableSpec `ebpf:"pass_verdict"`
 	RedirectIfindex      *ebpf.VariableSpec `ebpf:"redirect_ifindex"`
 	ShapeCount           *ebpf.VariableSpec `ebpf:"shape_count"`
@@ -220,9 +220,9 @@ type earlierVariables struct {
 	ControlClass         *ebpf.Variable `ebpf:"control_class"`
 	DefaultClass         *ebpf.Variable `ebpf:"default_class"`
 	Forwards             *ebpf.Variable `ebpf:"forwards"`
-	FrameMost            *ebpf.Variable `ebpf:"frame_most"`
 	Generation           *ebpf.Variable `ebpf:"generation"`
 	LinkHeader           *ebpf.Variable `ebpf:"link_header"`
+	MaxFrameBytes        *ebpf.Variable `ebpf:"max_frame_bytes"`
 	PassVerdict          *ebpf.Variable `ebpf:"pass_verdict"`
 	RedirectIfindex      *ebpf.Variable `ebpf:"redirect_ifindex"`
 	ShapeCount           *ebpf.Variable `ebpf:"shape_count"`
