@@ -19,8 +19,9 @@ func fadeCase() bench.Case {
 	for _, m := range peers {
 		names = append(names, m.name)
 	}
-	falls := func(quick bool) time.Duration { return pick(quick, 5*time.Second, 15*time.Second) }
-	lasts := func(quick bool) time.Duration { return pick(quick, 4*time.Second, 20*time.Second) }
+	falls := func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) }
+	after := func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) }
+	lasts := func(quick bool) time.Duration { return pick(quick, 3*time.Second, 20*time.Second) }
 	return bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
@@ -28,14 +29,15 @@ func fadeCase() bench.Case {
 			bench.NewClaim(id+"/stall", "longest time without a byte, after the first", stall, names...),
 		},
 		Takes: func(quick bool) time.Duration {
-			return time.Duration(pick(quick, 1, len(peers)+1)) * (falls(quick) + lasts(quick) + 20*time.Second)
+			return time.Duration(pick(quick, 1, len(peers)+1)) * (falls(quick) + lasts(quick) + after(quick) + 5*time.Second)
 		},
+		Alongside: slowBatch,
 		Run: func(ctx context.Context, r *bench.Run) error {
 			returns := falls(r.Quick) + lasts(r.Quick)
 			measure := func(m method) error {
 				slow, fast := p.spec(10*unit.Mbit), p.spec(p.rate)
 				timeline := []lab.Event{{At: falls(r.Quick), Link: pathName(0), Forward: &slow}, {At: returns, Link: pathName(0), Forward: &fast}}
-				got, _, err := trial{paths: paths(p), method: m, flows: []traffic.Flow{greedy(m.congestion)}, timeline: timeline, length: returns + 15*time.Second, interval: 20 * ms}.run(ctx)
+				got, _, err := trial{paths: paths(p), method: m, flows: []traffic.Flow{greedy(m.congestion)}, timeline: timeline, length: returns + after(r.Quick), interval: 20 * ms}.run(ctx)
 				if err != nil {
 					return err
 				}

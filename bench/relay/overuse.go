@@ -19,7 +19,7 @@ func overUseCase() bench.Case {
 	c := throughput{paths: paths(path{600 * unit.Mbit, 25 * ms, 0})}
 	fixed := []int{1, 2, 5, 10, 20, 100}
 	settled := relayed(bench.Ours, agentOptions{path: "first_streams: 100"})
-	long := func(quick bool) time.Duration { return pick(quick, 10*time.Second, 90*time.Second) }
+	long := func(quick bool) time.Duration { return pick(quick, 6*time.Second, 90*time.Second) }
 	return bench.Case{
 		Name: id,
 		Claims: []bench.Claim{

@@ -23,8 +23,8 @@ func shortCases() (out []bench.Case) {
 		}
 		times := func(quick bool) int { return pick(quick, 3, 15) }
 		out = append(out, bench.Case{
-			Name: id, Claims: claims,
-			Takes: func(quick bool) time.Duration { return 2 * (4*time.Second + time.Duration(times(quick))*2*time.Second) },
+			Name: id, Claims: claims, Alongside: slowBatch,
+			Takes: func(quick bool) time.Duration { return 2 * (4*time.Second + time.Duration(times(quick))*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				median := func(m method) (float64, error) {
 					flow := greedy(m.congestion)

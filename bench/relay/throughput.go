@@ -62,8 +62,15 @@ func throughputCases() (out []bench.Case) {
 	}
 	add(throughput{id: "uneven/20-300Mbit", paths: paths(path{20 * unit.Mbit, 25 * ms, 0}, path{300 * unit.Mbit, 25 * ms, 0}), target: most95, paper: 111, peers: with(two, thesis(20, 1000, 8192))})
 	add(throughput{id: "far/600ms", paths: paths(path{100 * unit.Mbit, 600 * ms, 0}), target: most90, peers: with(one, thesis(10, 1000, 8192))})
-	for _, c := range all {
-		out = append(out, c.bench())
+	for n, c := range all {
+		one := c.bench()
+		// A smoke run measures two fast cases, or three others, at a time.
+		together := 3
+		if sum(c.paths) >= unit.Gbit {
+			together = 2
+		}
+		one.Alongside = func(quick bool) string { return pick(quick, fmt.Sprintf("%d at a time, %d", together, n/together), "") }
+		out = append(out, one)
 	}
 	return out
 }
@@ -98,7 +105,7 @@ func (c throughput) bench() bench.Case {
 				n++
 			}
 			if quick {
-				n = 1
+				return length(quick) + 4*time.Second
 			}
 			return time.Duration(n) * (length(quick) + 5*time.Second)
 		},
@@ -106,8 +113,8 @@ func (c throughput) bench() bench.Case {
 }
 
 // steady is when the steady state begins, and length how long a connection is measured.
-func steady(quick bool) time.Duration { return pick(quick, 2*time.Second, 10*time.Second) }
-func length(quick bool) time.Duration { return pick(quick, 4*time.Second, 40*time.Second) }
+func steady(quick bool) time.Duration { return pick(quick, time.Second, 10*time.Second) }
+func length(quick bool) time.Duration { return pick(quick, 3*time.Second, 40*time.Second) }
 
 // measure returns the rate of one connection by a method, in the steady state and from the first second on.
 func (c throughput) measure(ctx context.Context, m method, quick bool) (rate, all float64, u usage, err error) {
@@ -167,6 +174,9 @@ func (c throughput) run(ctx context.Context, r *bench.Run) error {
 	}
 	return ctx.Err()
 }
+
+// slowBatch are the cases that a smoke run measures together, because they load the machine little.
+func slowBatch(quick bool) string { return pick(quick, "slow", "") }
 
 // pick returns the first value for a smoke run, and the second otherwise.
 func pick[T any](quick bool, smoke, full T) T {

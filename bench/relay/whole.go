@@ -37,7 +37,7 @@ func wholeCase() bench.Case {
 			bench.NewClaim(id+"/descriptors", "descriptors of both agents after all connections, beyond those before", none("descriptors")),
 			bench.NewClaim(id+"/memory", "memory of the busier agent after 100 more connections than after 100", bench.Target{Op: "<=", Value: 20, Unit: "%"}),
 		},
-		Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 8*time.Minute) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 20*time.Second, 8*time.Minute) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			return wholeRun(ctx, r, id, size(r.Quick))
 		},
