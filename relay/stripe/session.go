@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +41,10 @@ type Options struct {
 type Session struct {
 	options Options
 	streams map[uint32]*stream
-	conns   map[uint32]*Conn
+	// order are the streams by number, so that a session does the same in each run.
+	order, scratch []*stream
+	choices        []candidate
+	conns          map[uint32]*Conn
 	// newest is the newest number of a connection that the other agent opened, and next the one that this agent
 	// opens next.
 	newest, next uint32
@@ -145,7 +149,10 @@ func NewSession(o Options) *Session {
 
 // AddStream adds a stream. Both agents call it by the same number, which no stream had before.
 func (s *Session) AddStream(number uint32, e Estimate) {
-	s.streams[number] = &stream{number: number, estimate: e}
+	st := &stream{number: number, estimate: e}
+	s.streams[number] = st
+	at, _ := slices.BinarySearchFunc(s.order, number, func(o *stream, n uint32) int { return cmp.Compare(o.number, n) })
+	s.order = slices.Insert(s.order, at, st)
 }
 
 // RemoveStream removes a stream that ended. What was not acknowledged is sent on others.
@@ -155,6 +162,7 @@ func (s *Session) RemoveStream(number uint32) {
 		return
 	}
 	delete(s.streams, number)
+	s.order = slices.DeleteFunc(s.order, func(o *stream) bool { return o == st })
 	s.resend(st)
 	st.sent = nil
 }
@@ -224,18 +232,26 @@ func (s *Session) Next(now time.Duration) (number uint32, f Frame, ok bool) {
 	return s.probe(now)
 }
 
-// usable returns the streams that get frames, by number, so that a session does the same in each run: those that
-// are not suspect, or all if there are none.
+// usable returns the streams that get frames, by number: those that are neither retired nor suspect, or else those that
+// are not retired, or else all. The result is valid until the next call.
 func (s *Session) usable() []*stream {
-	all := slices.DeleteFunc(s.sorted(), func(st *stream) bool { return st.retired })
-	if len(all) == 0 {
-		all = s.sorted() // the others have ended
+	for _, unusable := range []func(*stream) bool{
+		func(st *stream) bool { return st.retired || st.suspect }, func(st *stream) bool { return st.retired },
+	} {
+		if !slices.ContainsFunc(s.order, unusable) {
+			return s.order
+		}
+		s.scratch = s.scratch[:0]
+		for _, st := range s.order {
+			if !unusable(st) {
+				s.scratch = append(s.scratch, st)
+			}
+		}
+		if len(s.scratch) > 0 {
+			return s.scratch
+		}
 	}
-	sound := slices.DeleteFunc(slices.Clone(all), func(st *stream) bool { return st.suspect })
-	if len(sound) == 0 {
-		return all
-	}
-	return sound
+	return s.order
 }
 
 // first returns the stream with the shortest round-trip time of those that can take a frame, nil if there is none.
@@ -264,20 +280,13 @@ func (s *Session) nextControl(st *stream, now time.Duration) (Frame, bool) {
 		}
 		return f, true
 	}
-	for _, o := range s.sorted() {
+	for _, o := range s.order {
 		if o.dueSet && (o.received-o.reported >= ackFrames || now >= o.due) {
 			o.reported, o.dueSet = o.received, false
 			return Frame{Kind: Ack, Conn: o.number, Offset: o.received, Fin: len(s.sending) > 0}, true
 		}
 	}
 	return Frame{}, false
-}
-
-// sorted returns the streams by number, so that a session does the same in each run.
-func (s *Session) sorted() []*stream {
-	all := slices.Collect(maps.Values(s.streams))
-	slices.SortFunc(all, func(a, b *stream) int { return int(a.number) - int(b.number) })
-	return all
 }
 
 // nextAgain returns the next chunk to send again, nil if there is none.
@@ -329,10 +338,11 @@ func (s *Session) nextData(now time.Duration) (number uint32, f Frame, ok bool) 
 
 func (s *Session) candidates() (all []*stream, out []candidate) {
 	all = s.usable()
+	s.choices = s.choices[:0]
 	for _, st := range all {
-		out = append(out, candidate{st.estimate, st.writable})
+		s.choices = append(s.choices, candidate{st.estimate, st.writable})
 	}
-	return all, out
+	return all, s.choices
 }
 
 // overtake sends the first chunk that a connection without credit waits for once more, if it would arrive much
@@ -362,7 +372,7 @@ func (s *Session) sortedConns() []*Conn {
 
 // probe sends a ping on a suspect stream.
 func (s *Session) probe(now time.Duration) (number uint32, f Frame, ok bool) {
-	for _, st := range s.sorted() {
+	for _, st := range s.order {
 		if st.suspect && st.writable && now-st.lastPing >= pingInterval {
 			st.lastPing = now
 			f := Frame{Kind: Ping, Offset: uint64(now)}

@@ -462,7 +462,7 @@ func (s *sim) dump() string {
 	out := fmt.Sprintf("now %v\n", s.now)
 	for n, a := range s.agents {
 		out += fmt.Sprintf("agent %d: control %d again %d sending %d backlog %d window %d newest %d next %d\n", n, len(a.control), len(a.again), len(a.sending), a.backlog, a.window, a.newest, a.next)
-		for _, st := range a.sorted() {
+		for _, st := range a.order {
 			out += fmt.Sprintf("  stream %d dead %v writable %v suspect %v sent %d acked %d received %d reported %d due %v/%v est %+v\n", st.number, s.streams[st.number] == nil || s.streams[st.number].path.dead, st.writable, st.suspect, len(st.sent), st.acknowledged, st.received, st.reported, st.dueSet, st.due, st.estimate)
 		}
 		for _, c := range a.sortedConns() {
