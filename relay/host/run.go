@@ -90,7 +90,7 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 		}
 		listeners = append(listeners, l)
 		d := dialers[p.ExitFor(f.To.Addr())]
-		all.Go(func() { fail(forward(l, d, f.To)) })
+		all.Go(func() { fail(forward(ctx, l, d, f.To, log)) })
 	}
 	asked, err := listenExplicit(ctx, p, dialers, log)
 	if err != nil {
@@ -127,19 +127,5 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 		return nil
 	case err := <-failed:
 		return err
-	}
-}
-
-// forward carries the connections of a listener to a destination.
-func forward(l net.Listener, d carrier, to netip.AddrPort) error {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		if err := d.Carry(c, to); err != nil {
-			c.Close()
-			return err
-		}
 	}
 }

@@ -68,6 +68,11 @@ func through(t *testing.T, d carrier, to netip.AddrPort, text []byte) ([]byte, e
 	if err := d.Carry(c, to); err != nil {
 		t.Fatal(err)
 	}
+	return exchanged(app, text)
+}
+
+// exchanged sends text on a connection, and returns what comes back.
+func exchanged(app net.Conn, text []byte) ([]byte, error) {
 	app.SetDeadline(time.Now().Add(20 * time.Second))
 	sent := make(chan error, 1)
 	go func() {

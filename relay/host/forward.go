@@ -1,0 +1,38 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+)
+
+// forward carries the connections of a listener to a destination. While no stream to the exit is open, they go direct.
+// Direct connections end with ctx.
+func forward(ctx context.Context, l net.Listener, d carrier, to netip.AddrPort, log *slog.Logger) error {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		if d.Streams() > 0 {
+			err = d.Carry(c, to)
+		} else {
+			go forwardDirect(ctx, c, to, log)
+		}
+		if err != nil {
+			c.Close()
+			return err
+		}
+	}
+}
+
+func forwardDirect(ctx context.Context, c net.Conn, to netip.AddrPort, log *slog.Logger) {
+	d, err := dialDirect(ctx, ctx, to)
+	if err != nil {
+		log.Warn("cannot connect to the destination without the relay", "from", c.RemoteAddr(), "to", to, "error", err)
+		reset(c)
+		return
+	}
+	d.carry(c)
+}
