@@ -37,7 +37,7 @@ func blockCase() bench.Case {
 			return time.Duration(n*pick(quick, 1, 2)) * (pick(quick, 2*time.Second, 30*time.Second) + 4*time.Second)
 		},
 		Run: func(ctx context.Context, r *bench.Run) error {
-			methods := []method{relayed(bench.Ours, agentOptions{plain: true}), directCUBIC}
+			methods := []method{relayed(bench.Ours, agentOptions{plain: true, path: "streams: 4"}), directCUBIC}
 			if r.Quick && !r.Few {
 				methods = methods[:1]
 			}
