@@ -82,7 +82,7 @@ func (a *Auth) prove(c net.Conn, own, other string, wrap func(net.Conn) *tls.Con
 		return nil, err
 	}
 	over := c
-	mac := func(label string) ([]byte, error) { return nil, nil }
+	var mac func(label string) ([]byte, error)
 	if a.Plain {
 		about, err := nonces(c, own == dialerLabel)
 		if err != nil {
