@@ -15,26 +15,21 @@ import (
 // buffers have the size of the largest payload.
 var buffers = sync.Pool{New: func() any { return new([stripe.MaxPayload]byte) }}
 
-// read reads from an application's connection, up to the largest payload. It holds no buffer while it waits: ten thousand
-// idle connections would hold 640 MB.
-func read(app net.Conn) ([]byte, error) {
+// read reads what an application's connection has, up to the largest payload. It holds no buffer while it waits: ten
+// thousand idle connections would hold 640 MB. Data and an error may both be returned.
+func read(app net.Conn) (data []byte, err error) {
 	s, ok := app.(syscall.Conn)
 	if !ok {
-		return readNow(app.Read)
+		return fill(app.Read, false)
 	}
 	raw, err := s.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	var data []byte
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
-		for {
-			data, failed = readNow(func(b []byte) (int, error) { return unix.Read(int(fd), b) })
-			if failed != unix.EINTR {
-				return failed != unix.EAGAIN
-			}
-		}
+		data, failed = fill(func(b []byte) (int, error) { return unix.Read(int(fd), b) }, true)
+		return failed != unix.EAGAIN
 	})
 	if err == nil {
 		err = failed
@@ -45,16 +40,31 @@ func read(app net.Conn) ([]byte, error) {
 // smallRead is below which size what was read is copied, so that a small piece does not hold a large buffer.
 const smallRead = stripe.MaxPayload / 4
 
-// readNow calls a read function with a buffer.
-func readNow(read func([]byte) (int, error)) ([]byte, error) {
+// fill calls a read function once, or, with more, until it has nothing more or the buffer is full: one large chunk costs
+// less than several small ones. The error is EAGAIN only if nothing was read.
+func fill(read func([]byte) (int, error), more bool) (data []byte, err error) {
 	b := buffers.Get().(*[stripe.MaxPayload]byte)
-	n, err := read(b[:])
+	n := 0
+	for n < len(b) {
+		var m int
+		m, err = read(b[n:])
+		n += max(m, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if m == 0 && err == nil {
+			err = io.EOF
+		}
+		if err != nil || !more {
+			break
+		}
+	}
+	if err == unix.EAGAIN && n > 0 {
+		err = nil
+	}
 	if n >= smallRead {
 		return b[:n], err
 	}
 	defer buffers.Put(b)
-	if n == 0 && err == nil {
-		err = io.EOF
-	}
-	return bytes.Clone(b[:max(n, 0)]), err
+	return bytes.Clone(b[:n]), err
 }
