@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/relay"
@@ -47,30 +45,8 @@ func TestAgents(t *testing.T) {
 		done := make(chan struct{})
 		go func() { d.Run(ctx); close(done) }()
 		carried := func(to netip.AddrPort) error {
-			apps, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer apps.Close()
-			app, err := net.Dial("tcp", apps.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer app.Close()
-			c, err := apps.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := d.Carry(c, to); err != nil {
-				t.Fatal(err)
-			}
-			app.SetDeadline(time.Now().Add(5 * time.Second))
 			text := bytes.Repeat([]byte("text"), 50_000)
-			go func() {
-				app.Write(text)
-				app.(*net.TCPConn).CloseWrite()
-			}()
-			got, err := io.ReadAll(app)
+			got, err := through(t, d, to, text)
 			if err == nil && !bytes.Equal(got, text) {
 				err = errors.New("other bytes")
 			}

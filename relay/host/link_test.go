@@ -93,6 +93,23 @@ func (p *pair) add(number uint32) {
 	p.all.Go(func() { p.exit.AddStream(number, b.(*net.TCPConn), overB) })
 }
 
+// connected returns both ends of a connection over loopback.
+func connected(t testing.TB) (app, accepted net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if app, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if accepted, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return app, accepted
+}
+
 // echo is a server that sends back what it receives, until the client has ended its direction.
 func echo(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,19 +135,7 @@ func echo(t *testing.T) string {
 // open returns an application's end of a connection through the relay.
 func (p *pair) open(to string) net.Conn {
 	p.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer l.Close()
-	app, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	c, err := l.Accept()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	app, c := connected(p.t)
 	p.entry.Open(c, []byte(to))
 	return app
 }

@@ -51,20 +51,8 @@ func TestSOS(t *testing.T) {
 // through sends text through a carrier, and returns what comes back.
 func through(t *testing.T, d carrier, to netip.AddrPort, text []byte) ([]byte, error) {
 	t.Helper()
-	apps, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer apps.Close()
-	app, err := net.Dial("tcp", apps.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	app, c := connected(t)
 	defer app.Close()
-	c, err := apps.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := d.Carry(c, to); err != nil {
 		t.Fatal(err)
 	}
