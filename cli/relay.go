@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -86,13 +87,21 @@ func relayKeyCommand(a *app) *cobra.Command {
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
+		switch {
+		case errors.Is(err, os.ErrExist):
+			return fmt.Errorf("cannot create the key: %w: a key that exists is not replaced, because other agents may have it; name another file, or remove this one", err)
+		case errors.Is(err, os.ErrNotExist):
+			return fmt.Errorf("cannot create the key: %w: create the directory with \"mkdir -p -m 700 %s\"", err, filepath.Dir(args[0]))
+		case err != nil:
 			return fmt.Errorf("cannot create the key: %w", err)
 		}
 		key := make([]byte, 32)
 		rand.Read(key)
 		_, err = fmt.Fprintln(f, hex.EncodeToString(key))
-		return errors.Join(err, f.Close())
+		if err = errors.Join(err, f.Close()); err == nil {
+			a.note("wrote %s: copy it to each agent, readable by its owner alone", args[0])
+		}
+		return err
 	}
 	return c
 }

@@ -20,6 +20,9 @@ type Relay struct {
 	Accept   *RelayAccept   `json:"accept,omitempty"`
 	Exits    []RelayExit    `json:"exits,omitempty"`
 	Forwards []RelayForward `json:"forward,omitempty"`
+	// Socks and HTTPProxy are the listeners for requests.
+	Socks     *RelayProxy `json:"socks,omitempty"`
+	HTTPProxy *RelayProxy `json:"http_proxy,omitempty"`
 	// Take describes the rules by which connections are taken transparently.
 	Take []string `json:"take,omitempty"`
 }
@@ -53,6 +56,19 @@ type RelayForward struct {
 	To     netip.AddrPort `json:"to"`
 }
 
+// RelayProxy is a listener for applications that name their destinations, and whether they need a user and a password.
+type RelayProxy struct {
+	Listen string `json:"listen"`
+	Users  bool   `json:"users"`
+}
+
+func relayProxy(listen, users string) *RelayProxy {
+	if listen == "" {
+		return nil
+	}
+	return &RelayProxy{listen, users != ""}
+}
+
 func relays(set config.Set) (out []Relay) {
 	for _, c := range set.Relays {
 		r := Relay{File: c.File, Line: c.Line, Name: c.Name, Key: c.KeyFile, Encrypt: !c.Plain}
@@ -69,6 +85,7 @@ func relays(set config.Set) (out []Relay) {
 		for _, f := range c.Forwards {
 			r.Forwards = append(r.Forwards, RelayForward{f.Listen, f.To})
 		}
+		r.Socks, r.HTTPProxy = relayProxy(c.Socks.Listen, c.Socks.UsersFile), relayProxy(c.HTTPProxy.Listen, c.HTTPProxy.UsersFile)
 		for _, rule := range c.Take {
 			r.Take = append(r.Take, rule.String())
 		}
@@ -105,6 +122,18 @@ func (r Relay) write(w io.Writer) {
 	}
 	for _, f := range r.Forwards {
 		fmt.Fprintf(w, "  forwards %s to %s\n", f.Listen, f.To)
+	}
+	for _, p := range []struct {
+		kind string
+		*RelayProxy
+	}{{"SOCKS5", r.Socks}, {"HTTP", r.HTTPProxy}} {
+		if p.RelayProxy != nil {
+			users := ""
+			if p.Users {
+				users = ", for users with a password"
+			}
+			fmt.Fprintf(w, "  %s proxy at %s%s\n", p.kind, p.Listen, users)
+		}
 	}
 	for _, rule := range r.Take {
 		fmt.Fprintf(w, "  takes connections: %s\n", rule)

@@ -21,6 +21,7 @@ func (l *Link) Connect(ctx context.Context, description []byte) (*conn, error) {
 		return nil, errNoExit
 	}
 	k := l.add(l.session.Open(description))
+	l.describe(k, description)
 	l.pump()
 	defer context.AfterFunc(ctx, func() {
 		l.mu.Lock()

@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -117,4 +119,28 @@ func closedPort(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// The status has the addresses and the beginning of a connection that Connect has opened.
+func TestConnectDescribes(t *testing.T) {
+	p := newPair(t, 1)
+	to := netip.MustParseAddrPort(echo(t))
+	p.exit.dial = func([]byte) (net.Conn, error) { return net.Dial("tcp", to.String()) }
+	until(t, "the stream is open", func() bool {
+		p.entry.mu.Lock()
+		defer p.entry.mu.Unlock()
+		return len(p.entry.streams) == 1
+	})
+	from := netip.MustParseAddrPort("192.0.2.9:1234")
+	text, err := json.Marshal(destination{To: to, From: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := p.entry.Connect(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := k.status(time.Now()); c.Client != from || c.Destination != to || c.Began.IsZero() {
+		t.Errorf("status %+v", c)
+	}
 }
