@@ -123,9 +123,10 @@ func closedPort(t *testing.T) string {
 
 // The status has the addresses and the beginning of a connection that Connect has opened.
 func TestConnectDescribes(t *testing.T) {
-	p := newPair(t, 1)
+	p := newPair(t, 0)
 	to := netip.MustParseAddrPort(echo(t))
 	p.exit.dial = func([]byte) (net.Conn, error) { return net.Dial("tcp", to.String()) }
+	p.add(1)
 	until(t, "the stream is open", func() bool {
 		p.entry.mu.Lock()
 		defer p.entry.mu.Unlock()

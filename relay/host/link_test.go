@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,12 +145,17 @@ func (p *pair) open(to string) net.Conn {
 func TestDescriptors(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would close what is forgotten
 	p, to := newPair(t, 2), echo(t)
-	descriptors := func() int {
+	descriptors := func() (sockets int) { // and no pipes, which io.Copy of the server keeps
 		all, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(all)
+		for _, one := range all {
+			if to, err := os.Readlink("/proc/self/fd/" + one.Name()); err == nil && strings.HasPrefix(to, "socket:") {
+				sockets++
+			}
+		}
+		return sockets
 	}
 	carry := func() {
 		app := p.open(to)
