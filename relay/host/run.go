@@ -41,12 +41,6 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer a.serve()()
-	var listeners []net.Listener
-	defer func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}()
 	failed := make(chan error, 1)
 	fail := func(err error) {
 		if err == nil || errors.Is(err, net.ErrClosed) {
@@ -60,16 +54,22 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
+	acceptor := &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log}
+	defer acceptor.Close()
+	var listeners []net.Listener
+	defer func() { // first, because all waits for those that accept
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
 	if p.Accept.Listen != "" {
 		l, err := Listen(ctx, p.Accept.Listen)
 		if err != nil {
 			return fmt.Errorf("cannot accept streams: %w", err)
 		}
 		listeners = append(listeners, l)
-		acceptor := &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log}
 		a.accepts(acceptor)
 		all.Go(func() { fail(acceptor.Serve(l)) })
-		defer acceptor.Close()
 	}
 	dialers := make([]carrier, len(p.Exits))
 	for n, e := range p.Exits {
@@ -117,11 +117,6 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 	if ready != nil {
 		ready()
 	}
-	defer func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}()
 	select {
 	case <-ctx.Done():
 		return nil
