@@ -65,10 +65,7 @@ type pathSelection struct {
 
 // selection returns what selects a path of an exit.
 func selection(e relay.Exit, p relay.Path) pathSelection {
-	if !p.Address.IsValid() {
-		p.Address = e.Address
-	}
-	return pathSelection{p.Address, p.Source, p.Device, p.Mark}
+	return pathSelection{e.AddressOf(p), p.Source, p.Device, p.Mark}
 }
 
 // addresses returns the addresses to which the streams to an exit go.

@@ -129,6 +129,14 @@ type Path struct {
 	Congestion []string
 }
 
+// AddressOf returns the exit's address on a path.
+func (e Exit) AddressOf(p Path) netip.AddrPort {
+	if p.Address.IsValid() {
+		return p.Address
+	}
+	return e.Address
+}
+
 // String describes what selects the path, "" for the path of the exit's address.
 func (p Path) String() string {
 	var out []string

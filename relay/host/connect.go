@@ -75,10 +75,7 @@ func (d *Dialer) Connect(ctx context.Context, from, to netip.AddrPort) (outlet, 
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	link := d.now.link
-	d.mu.Unlock()
-	k, err := link.Connect(ctx, text)
+	k, err := d.link().Connect(ctx, text)
 	if err != nil {
 		return nil, err
 	}

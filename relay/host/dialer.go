@@ -111,18 +111,20 @@ func (d *Dialer) Carry(app net.Conn, to netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	link := d.now.link
-	d.mu.Unlock()
-	link.Open(app, text)
+	d.link().Open(app, text)
 	return nil
+}
+
+// link returns the present session with the exit.
+func (d *Dialer) link() *Link {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now.link
 }
 
 // Streams returns how many streams are open.
 func (d *Dialer) Streams() int {
-	d.mu.Lock()
-	link := d.now.link
-	d.mu.Unlock()
+	link := d.link()
 	link.mu.Lock()
 	defer link.mu.Unlock()
 	return len(link.streams)

@@ -21,11 +21,7 @@ func dialPath(ctx context.Context, auth *Auth, e relay.Exit, p relay.Path) (tcp 
 	if p.Source.IsValid() {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Source, 0))
 	}
-	to := e.Address
-	if p.Address.IsValid() {
-		to = p.Address
-	}
-	c, err := dialer.DialContext(ctx, "tcp", to.String())
+	c, err := dialer.DialContext(ctx, "tcp", e.AddressOf(p).String())
 	if err != nil {
 		return nil, nil, err
 	}

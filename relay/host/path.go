@@ -105,9 +105,7 @@ func (d *Dialer) rtt(streams []*kept) (longest time.Duration) {
 
 // idle returns how often this agent, and the exit, had nothing to send.
 func (d *Dialer) idle() (own, other uint64) {
-	d.mu.Lock()
-	link := d.now.link
-	d.mu.Unlock()
+	link := d.link()
 	link.mu.Lock()
 	defer link.mu.Unlock()
 	return link.session.Idle()

@@ -176,9 +176,7 @@ func (a *Agent) links() (all []*Link) {
 	acceptor, dialers := a.acceptor, a.dialers
 	a.mu.Unlock()
 	for _, d := range dialers {
-		d.mu.Lock()
-		all = append(all, d.now.link)
-		d.mu.Unlock()
+		all = append(all, d.link())
 	}
 	if acceptor != nil {
 		acceptor.mu.Lock()

@@ -3,7 +3,6 @@ package stripe
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -352,22 +351,20 @@ func (s *Session) overtake(now time.Duration) (number uint32, f Frame, ok bool) 
 	if best == nil {
 		return 0, Frame{}, false
 	}
-	for _, c := range s.sortedConns() {
-		if len(c.pending) == 0 || len(c.unacked) == 0 {
+	var lowest *Conn // so that a session does the same in each run; idle connections need no sorting
+	for _, c := range s.conns {
+		if len(c.pending) == 0 || len(c.unacked) == 0 || lowest != nil && lowest.Number < c.Number {
 			continue
 		}
 		k := c.unacked[0]
 		if k.copies == 1 && !k.waiting && k.last != best && now+2*best.estimate.Arrival(len(k.data)) < k.arrive {
-			return s.sendChunk(best, k, now)
+			lowest = c
 		}
 	}
-	return 0, Frame{}, false
-}
-
-func (s *Session) sortedConns() []*Conn {
-	all := slices.Collect(maps.Values(s.conns))
-	slices.SortFunc(all, func(a, b *Conn) int { return int(a.Number) - int(b.Number) })
-	return all
+	if lowest == nil {
+		return 0, Frame{}, false
+	}
+	return s.sendChunk(best, lowest.unacked[0], now)
 }
 
 // probe sends a ping on a suspect stream.

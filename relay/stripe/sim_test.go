@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"fmt"
 	"maps"
@@ -154,7 +155,7 @@ func (s *sim) pump(n int) {
 			s.handle(n, e)
 			again = true
 		}
-		for _, c := range a.sortedConns() {
+		for _, c := range sortedConns(a) {
 			s.write(c)
 		}
 		for number := range s.streams {
@@ -465,7 +466,7 @@ func (s *sim) dump() string {
 		for _, st := range a.order {
 			out += fmt.Sprintf("  stream %d dead %v writable %v suspect %v sent %d acked %d received %d reported %d due %v/%v est %+v\n", st.number, s.streams[st.number] == nil || s.streams[st.number].path.dead, st.writable, st.suspect, len(st.sent), st.acknowledged, st.received, st.reported, st.dueSet, st.due, st.estimate)
 		}
-		for _, c := range a.sortedConns() {
+		for _, c := range sortedConns(a) {
 			out += fmt.Sprintf("  conn %d state %d pending %d unacked %d closed %v credit %d offset %d in.next %d ended %v end %d granted %d\n", c.Number, c.state, len(c.pending), len(c.unacked), c.closed, c.credit, c.offset, c.in.next, c.in.ended, c.in.end, c.granted)
 			for _, k := range c.unacked {
 				out += fmt.Sprintf("    chunk %d+%d copies %d acked %v waiting %v\n", k.offset, len(k.data), k.copies, k.acked, k.waiting)
@@ -473,4 +474,9 @@ func (s *sim) dump() string {
 		}
 	}
 	return out
+}
+
+// sortedConns returns the connections by number, so that a simulation does the same in each run.
+func sortedConns(s *Session) []*Conn {
+	return slices.SortedFunc(maps.Values(s.conns), func(a, b *Conn) int { return cmp.Compare(a.Number, b.Number) })
 }
