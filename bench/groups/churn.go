@@ -148,7 +148,7 @@ func churn(ctx context.Context, found findings) (err error) {
 	found.set("all-in", seconds(made[0], divided[last]))
 	found.set("last", seconds(made[last], divided[last]))
 	found.set("first-ten", seconds(made[9], divided[9]))
-	found.set("agent-cpu", cpuOf(a.cmd.Process.Pid))
+	found.set("agent-cpu", bench.ProcessTime(a.cmd.Process.Pid))
 	if err := ipBatch(ctx, host, fmt.Sprintf("link del group %d\n", churnGroup)); err != nil {
 		return err
 	}
@@ -171,21 +171,6 @@ func ipBatch(ctx context.Context, n *lab.Node, lines string) error {
 		return fmt.Errorf("ip -batch: %w: %s", err, firstLine(out))
 	}
 	return nil
-}
-
-// cpuOf returns the processor time in seconds of a process, including its threads that have exited.
-func cpuOf(pid int) (seconds float64) {
-	const ticksPerSecond = 100
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from field 3, state
-	if len(fields) < 13 {
-		return 0
-	}
-	for _, field := range fields[11:13] { // utime, stime
-		n, _ := strconv.ParseFloat(field, 64)
-		seconds += n / ticksPerSecond
-	}
-	return seconds
 }
 
 // agentProgram is "headgate agent", as a user would start it.

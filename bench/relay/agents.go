@@ -8,12 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"headgate.dev/headgate/bench"
 	"headgate.dev/headgate/lab"
 )
 
@@ -124,24 +124,10 @@ func (u usage) minus(o usage) usage {
 // usage returns the processor time of the processes, and how many connections to the exit are open.
 func (a *agents) usage() (u usage) {
 	for _, one := range a.all {
-		u.each = append(u.each, cpuOf(one.cmd.Process.Pid))
+		u.each = append(u.each, bench.ProcessTime(one.cmd.Process.Pid))
 		u.streams = max(u.streams, streamsOf(one.cmd.Process.Pid))
 	}
 	return u
-}
-
-// ticks is USER_HZ, the unit of the times in /proc/PID/stat.
-const ticks = 100
-
-func cpuOf(pid int) float64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	user, _ := strconv.ParseFloat(f[11], 64)
-	system, _ := strconv.ParseFloat(f[12], 64)
-	return (user + system) / ticks
 }
 
 // streamsOf returns how many established connections to port 8424 the namespace of a process has.

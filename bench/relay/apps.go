@@ -28,7 +28,6 @@ type application struct {
 
 // applications are the network, files and addresses of the applications in one run.
 type applications struct {
-	lab      *lab.Lab
 	dir      string
 	to       netip.Addr
 	size     int
@@ -178,17 +177,12 @@ func appCases() (out []bench.Case) {
 // appTime returns how long an application takes, and whether the server's log has the client's address.
 func appTime(ctx context.Context, app application, m method, size int) (took time.Duration, logged bool, err error) {
 	all := paths(path{100 * unit.Mbit, 100 * ms, 0.01})
-	l, err := lab.Up(ctx, topology(all, m.tuned))
+	l, _, down, err := m.up(ctx, topology(all, m.tuned), all)
 	if err != nil {
 		return 0, false, err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	agents, err := m.start(ctx, l, all)
-	defer func() { err = errors.Join(err, agents.end()) }()
-	if err != nil {
-		return 0, false, err
-	}
-	a := &applications{lab: l, size: size, server: l.Node(server), client: l.Node(client)}
+	defer func() { err = errors.Join(err, down()) }()
+	a := &applications{size: size, server: l.Node(server), client: l.Node(client)}
 	defer func() {
 		for _, stop := range a.stop {
 			stop()

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -29,11 +28,7 @@ func (a *applications) serve(h http.Handler) error {
 	if err != nil {
 		return err
 	}
-	var l net.Listener
-	err = a.server.Do(func() (err error) {
-		l, err = net.Listen("tcp", net.JoinHostPort(a.to.String(), appPort))
-		return err
-	})
+	l, err := listen(a.server, net.JoinHostPort(a.to.String(), appPort))
 	if err != nil {
 		log.Close()
 		return err
@@ -82,12 +77,8 @@ func serveWebSocket(_ context.Context, a *applications) error {
 
 // echoWebSocket sends messages, eight ahead of what has come back, and checks what comes back.
 func echoWebSocket(ctx context.Context, a *applications) error {
-	dialer := websocket.Dialer{NetDialContext: func(context.Context, string, string) (c net.Conn, err error) {
-		err = a.client.Do(func() (err error) {
-			c, err = net.DialTimeout("tcp", net.JoinHostPort(a.to.String(), appPort), 20*time.Second)
-			return err
-		})
-		return c, err
+	dialer := websocket.Dialer{NetDialContext: func(context.Context, string, string) (net.Conn, error) {
+		return dial(a.client, net.JoinHostPort(a.to.String(), appPort))
 	}}
 	c, _, err := dialer.DialContext(ctx, a.url("ws", ""), nil)
 	if err != nil {

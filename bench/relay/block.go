@@ -67,16 +67,11 @@ func blockCase() bench.Case {
 // writeBlocks returns the rate in bit/s at which an application's bytes arrive that it writes in blocks, in the second
 // half of a time, and how many more bytes the streams carry, in percent.
 func writeBlocks(ctx context.Context, p path, m method, size int, length time.Duration) (rate, over float64, err error) {
-	l, err := lab.Up(ctx, topology(paths(p), m.tuned))
+	l, _, down, err := m.up(ctx, topology(paths(p), m.tuned), paths(p))
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	agents, err := m.start(ctx, l, paths(p))
-	defer func() { err = errors.Join(err, agents.end()) }()
-	if err != nil {
-		return 0, 0, err
-	}
+	defer func() { err = errors.Join(err, down()) }()
 	before, err := streamBytes(ctx, l)
 	if err != nil {
 		return 0, 0, err
@@ -138,20 +133,12 @@ func writeBlocks(ctx context.Context, p path, m method, size int, length time.Du
 
 // connect opens a connection from the client to the server.
 func connect(l *lab.Lab, to netip.AddrPort) (c, s net.Conn, err error) {
-	var listener net.Listener
-	err = l.Node(server).Do(func() (err error) {
-		listener, err = net.Listen("tcp", to.String())
-		return err
-	})
+	listener, err := listen(l.Node(server), to.String())
 	if err != nil {
 		return nil, nil, err
 	}
 	defer listener.Close()
-	err = l.Node(client).Do(func() (err error) {
-		c, err = net.DialTimeout("tcp", to.String(), 10*time.Second)
-		return err
-	})
-	if err != nil {
+	if c, err = dial(l.Node(client), to.String()); err != nil {
 		return nil, nil, err
 	}
 	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"time"
 
 	"headgate.dev/headgate/lab"
@@ -87,20 +88,45 @@ func greedy(congestion string) traffic.Flow {
 	return traffic.Flow{Name: "f", From: client, To: server, Protocol: traffic.TCP, DstPort: 5001, Congestion: congestion, Schedule: traffic.Constant(traffic.Unlimited)}
 }
 
+// up creates a network in which a method's programs run, until down is called.
+func (m method) up(ctx context.Context, t *lab.Topology, paths []path) (l *lab.Lab, a *agents, down func() error, err error) {
+	if l, err = lab.Up(ctx, t); err != nil {
+		return nil, nil, nil, err
+	}
+	a, err = m.start(ctx, l, paths)
+	down = func() error { return errors.Join(a.end(), l.Close()) }
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, down())
+	}
+	return l, a, down, nil
+}
+
+// listen and dial open TCP sockets at a node.
+func listen(n *lab.Node, at string) (l net.Listener, err error) {
+	err = n.Do(func() (err error) {
+		l, err = net.Listen("tcp", at)
+		return err
+	})
+	return l, err
+}
+
+func dial(n *lab.Node, to string) (c net.Conn, err error) {
+	err = n.Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", to, 20*time.Second)
+		return err
+	})
+	return c, err
+}
+
 // run runs the trial in a network of its own.
 func (t trial) run(ctx context.Context) (_ *lab.RunResult, usage usage, err error) {
 	topology := topology(t.paths, t.method.tuned)
 	topology.Flows, topology.Timeline, topology.Duration = t.flows, t.timeline, t.length
-	l, err := lab.Up(ctx, topology)
+	l, agents, down, err := t.method.up(ctx, topology, t.paths)
 	if err != nil {
 		return nil, usage, err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	agents, err := t.method.start(ctx, l, t.paths)
-	defer func() { err = errors.Join(err, agents.end()) }()
-	if err != nil {
-		return nil, usage, err
-	}
+	defer func() { err = errors.Join(err, down()) }()
 	before := agents.usage()
 	r, err := l.Run(ctx, lab.RunOptions{Interval: t.interval})
 	if err != nil {

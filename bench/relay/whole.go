@@ -73,16 +73,11 @@ func wholeRun(ctx context.Context, r *bench.Run, id string, size int64) (err err
 	t, all := wholePaths()
 	length := pick(r.Quick, 8*time.Second, 5*time.Minute)
 	t.Timeline, t.Duration = wholeEvents(t, length), length
-	l, err := lab.Up(ctx, t)
+	l, agents, down, err := ours.up(ctx, t, all)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	agents, err := ours.start(ctx, l, all)
-	defer func() { err = errors.Join(err, agents.end()) }()
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, down()) }()
 	address, err := l.Node(server).Addr(false)
 	if err != nil {
 		return err
@@ -142,11 +137,7 @@ func sendOne(ctx context.Context, l *lab.Lab, to netip.AddrPort, number int, siz
 	if err := sleep(ctx, time.Duration(number%100)*20*ms); err != nil {
 		return err
 	}
-	var c net.Conn
-	err := l.Node(client).Do(func() (err error) {
-		c, err = net.DialTimeout("tcp", to.String(), 20*time.Second)
-		return err
-	})
+	c, err := dial(l.Node(client), to.String())
 	if err != nil {
 		return err
 	}
@@ -180,11 +171,7 @@ func sendOne(ctx context.Context, l *lab.Lab, to netip.AddrPort, number int, siz
 
 // hashServer answers each connection's bytes with their hash. It reads some connections slowly.
 func hashServer(l *lab.Lab, to netip.AddrPort) (stop func(), err error) {
-	var listener net.Listener
-	err = l.Node(server).Do(func() (err error) {
-		listener, err = net.Listen("tcp", to.String())
-		return err
-	})
+	listener, err := listen(l.Node(server), to.String())
 	if err != nil {
 		return nil, err
 	}
