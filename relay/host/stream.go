@@ -122,22 +122,10 @@ func writeFrame(c net.Conn, header, payload []byte) error {
 // read processes the frames that arrive on a stream.
 func (l *Link) read(st *stream) error {
 	r := bufio.NewReaderSize(st.conn, readBuffer)
-	waits := false
-	alloc := func(size int) []byte {
-		if left := size - r.Buffered() - unreadBy(st.conn); left >= minWait {
-			waits = true
-			st.waitFor(left)
-		}
-		return make([]byte, size)
-	}
 	for {
-		f, err := stripe.ReadFrame(r, alloc)
+		f, err := stripe.ReadFrame(r, func(size int) []byte { return make([]byte, size) })
 		if err != nil {
 			return err
-		}
-		if waits {
-			waits = false
-			st.waitFor(1)
 		}
 		l.mu.Lock()
 		err = l.session.Receive(st.number, f, l.now())
@@ -148,26 +136,6 @@ func (l *Link) read(st *stream) error {
 		}
 	}
 }
-
-// minWait is the least number of bytes of a frame for which waitFor is called.
-const minWait = 8 << 10
-
-// waitFor makes the kernel wake the reader when so many bytes have arrived (SO_RCVLOWAT), instead of at each packet. The
-// rest of a frame always comes, unless the stream ends.
-func (st *stream) waitFor(bytes int) {
-	_ = st.raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, bytes) })
-}
-
-// unreadBy returns how many bytes of what has arrived a connection may hold itself.
-func unreadBy(c net.Conn) int {
-	if secure, ok := c.(*secureConn); ok {
-		return secure.under.in.Buffered() + 2*maxRecord
-	}
-	return 0
-}
-
-// maxRecord is more than the size of a TLS record (RFC 8446, 5.2). crypto/tls holds one, and a part of the next.
-const maxRecord = 17 << 10
 
 // estimate reads what the kernel knows about the connection.
 func (st *stream) estimate() (e stripe.Estimate) {
