@@ -246,17 +246,18 @@ func TestKilled(t *testing.T) {
 			m.Kill(t)
 			close(killed)
 		}()
-		for before := len(made); ; n++ {
-			ok := change(n)
+		for running := true; running; n++ {
+			change(n)
 			select {
 			case <-killed:
+				running = false
 			default:
-				continue
-			}
-			if ok && len(made) > before { // it runs again
-				break
 			}
 		}
+		for !change(n) { // until the process runs again
+			n++
+		}
+		n++
 	}
 	for _, key := range made {
 		if _, ok, err := s.Get(t.Context(), key, 0); err != nil || !ok {
