@@ -18,10 +18,11 @@ type Conn struct {
 	unacked      []*chunk
 	offset       uint64 // of the next byte that is written
 	credit       uint64
-	closed       bool // the last chunk has been written
-	queued       bool // in session.sending
-	backlog      int  // bytes that it counts in session.backlog
-	full         bool // Room was 0
+	closed       bool   // the last chunk has been written
+	queued       bool   // in session.sending
+	backlog      int    // bytes that it counts in session.backlog
+	full         bool   // Room was 0
+	blockedAt    uint64 // credit of the latest Blocked
 
 	// Receiving: granted is the offset up to which the other agent may send, consumed what was taken.
 	in           reassembly
@@ -32,8 +33,10 @@ type Conn struct {
 	// grown is when the window was last changed, and grownAt what was consumed then.
 	grown   time.Duration
 	grownAt uint64
-	told    bool // an event says that there is something to read
-	paths   []PathBytes
+	// unblocked is until when Blocked does not change the window again.
+	unblocked time.Duration
+	told      bool // an event says that there is something to read
+	paths     []PathBytes
 }
 
 type connState int
@@ -179,24 +182,52 @@ func (c *Conn) Consumed(bytes int, now time.Duration) {
 	if c.state == ended {
 		return
 	}
-	s := c.session
 	c.consumed += uint64(bytes)
 	if c.consumed-c.grownAt >= uint64(c.window) {
-		longest := time.Duration(0)
-		for _, st := range s.streams {
-			longest = max(longest, st.estimate.RTT)
-		}
-		if more := c.window; now-c.grown < 2*longest && 2*c.window <= s.options.ConnWindow && s.window+more <= s.options.SessionWindow {
-			s.window += more
-			c.window += more
+		if now-c.grown < 2*c.session.longestRTT() {
+			c.grow()
 		}
 		c.grown, c.grownAt = now, c.consumed
 	}
+	c.grant()
+	c.session.closeIfDone(c)
+}
+
+// grow doubles the receiver's window, if the limits permit.
+func (c *Conn) grow() {
+	s := c.session
+	if more := c.window; 2*c.window <= s.options.ConnWindow && s.window+more <= s.options.SessionWindow {
+		s.window += more
+		c.window += more
+	}
+}
+
+// grant permits the other agent to send what the window has room for, if that is much.
+func (c *Conn) grant() {
 	if next := c.consumed + uint64(c.window); next-c.granted >= uint64(c.window)/4 && !c.in.ended {
 		c.granted = next
 		c.queueCredit()
 	}
-	s.closeIfDone(c)
+}
+
+// peerBlocked doubles the receiver's window at most once in a round trip, because the other agent has more to send and
+// the application keeps up: a stream that retransmits holds back what the others carry, and would stop them. (QUIC has
+// such a frame, RFC 9000, section 19.13.)
+func (c *Conn) peerBlocked(now time.Duration) {
+	if now < c.unblocked || c.in.bytes-c.in.blocked() > c.window/4 {
+		return
+	}
+	c.unblocked = now + c.session.longestRTT()
+	c.grow()
+	c.grant()
+}
+
+// block tells the other agent once for each credit that it is too little.
+func (c *Conn) block() {
+	if c.blockedAt != c.credit {
+		c.blockedAt = c.credit
+		c.session.control = append(c.session.control, Frame{Kind: Blocked, Conn: c.Number, Offset: c.credit})
+	}
 }
 
 func (c *Conn) queueCredit() {
@@ -235,6 +266,8 @@ func (s *Session) receiveConn(f Frame, now time.Duration) {
 			c.credit = f.Offset
 			s.queue(c)
 		}
+	case Blocked:
+		c.peerBlocked(now)
 	case Data:
 		err := error(nil)
 		if f.Offset+uint64(len(f.Payload)) > c.granted {

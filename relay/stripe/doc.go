@@ -11,7 +11,7 @@
 //   - A block (chunk) is sent on the stream on which it is estimated to arrive first, and a slow stream is left
 //     out where it would only delay the end (Pick).
 //   - A connection's receiver grants credit, so that the streams are always read: a slow reader delays no other
-//     connection, and memory is bounded (receiver).
+//     connection, and memory is bounded (receiver). A sender that needs more credit reports it (Blocked).
 //   - Frames stay with the sender until the other agent has acknowledged them by stream. Those of a stream that
 //     ended, or makes no progress, are sent on other streams; each byte is delivered once.
 //

@@ -32,8 +32,10 @@ const (
 	// Congestion selects the congestion control with the name in Payload for what the other agent sends on the stream
 	// with the number Conn.
 	Congestion
+	// Blocked tells that the agent has more to send of a connection than the credit up to Offset permits.
+	Blocked
 
-	lastKind = Congestion
+	lastKind = Blocked
 )
 
 // Frame is what streams carry.

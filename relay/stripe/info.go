@@ -89,11 +89,8 @@ func (c *Conn) Info() ConnInfo {
 			i.Unacknowledged += len(k.data)
 		}
 	}
-	i.Reordering = c.in.bytes
-	if len(c.in.spans) > 0 && c.in.spans[0].from == c.in.next {
-		i.Unread = int(c.in.spans[0].to - c.in.next)
-		i.Reordering -= i.Unread
-	}
+	i.Reordering = c.in.blocked()
+	i.Unread = c.in.bytes - i.Reordering
 	return i
 }
 

@@ -25,7 +25,7 @@ func TestPick(t *testing.T) {
 		{"a full stream that is faster nevertheless", []candidate{{full, true}, {slow, true}}, size, 1e6, 0},
 		{"without an estimate", []candidate{{Estimate{}, true}}, size, 0, 0},
 	} {
-		if got := pick(c.all, size, c.backlog, c.room); got != c.want {
+		if got, _ := pick(c.all, size, c.backlog, c.room); got != c.want {
 			t.Errorf("%s: stream %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -85,5 +85,13 @@ func (r *reassembly) pop() []byte {
 	return data
 }
 
+// blocked returns how many bytes wait for earlier ones.
+func (r *reassembly) blocked() int {
+	if len(r.spans) > 0 && r.spans[0].from == r.next {
+		return r.bytes - int(r.spans[0].to-r.next)
+	}
+	return r.bytes
+}
+
 // finished reports whether all bytes of the direction were delivered.
 func (r *reassembly) finished() bool { return r.ended && r.next == r.end }

@@ -188,6 +188,10 @@ func (s *Session) resend(st *stream) {
 			if c := s.conns[f.Conn]; c != nil {
 				c.queueCredit()
 			}
+		case f.Kind == Blocked:
+			if c := s.conns[f.Conn]; c != nil {
+				c.blockedAt = 0
+			}
 		}
 		f.Kind = 0
 	}
@@ -224,6 +228,11 @@ func (s *Session) Next(now time.Duration) (number uint32, f Frame, ok bool) {
 	}
 	if number, f, ok = s.nextData(now); ok {
 		return number, f, true
+	}
+	if st := s.first(nil); st != nil && len(s.control) > 0 { // nextData has found a connection without credit
+		if f, ok := s.nextControl(st, now); ok {
+			return s.send(st, f, nil, now), f, true
+		}
 	}
 	if len(s.sending) == 0 && s.first(nil) != nil {
 		s.idle++
@@ -312,7 +321,10 @@ func (s *Session) nextData(now time.Duration) (number uint32, f Frame, ok bool) 
 		if c.full {
 			backlog = unknownBacklog
 		}
-		n := pick(candidates, len(k.data), backlog, int(c.credit-k.offset)-len(k.data))
+		n, noRoom := pick(candidates, len(k.data), backlog, int(c.credit-k.offset)-len(k.data))
+		if noRoom {
+			c.block()
+		}
 		if n < 0 {
 			continue
 		}
@@ -353,7 +365,11 @@ func (s *Session) overtake(now time.Duration) (number uint32, f Frame, ok bool) 
 	}
 	var lowest *Conn // so that a session does the same in each run; idle connections need no sorting
 	for _, c := range s.conns {
-		if len(c.pending) == 0 || len(c.unacked) == 0 || lowest != nil && lowest.Number < c.Number {
+		if len(c.pending) == 0 {
+			continue
+		}
+		c.block()
+		if len(c.unacked) == 0 || lowest != nil && lowest.Number < c.Number {
 			continue
 		}
 		k := c.unacked[0]
@@ -434,6 +450,14 @@ func (s *Session) Tick(now time.Duration) {
 	}
 }
 
+// longestRTT returns the longest round-trip time of the streams.
+func (s *Session) longestRTT() (longest time.Duration) {
+	for _, st := range s.streams {
+		longest = max(longest, st.estimate.RTT)
+	}
+	return longest
+}
+
 // Retire stops sending on a stream; what was sent is still acknowledged. It must not be the last stream.
 func (s *Session) Retire(number uint32) {
 	if st := s.streams[number]; st != nil {
@@ -484,7 +508,7 @@ func (s *Session) Receive(number uint32, f Frame, now time.Duration) error {
 		return s.acknowledge(f, now)
 	case Congestion:
 		s.event(Event{Kind: EventCongestion, Stream: f.Conn, Reason: string(f.Payload)})
-	case Data, Open, Opened, Reset, Credit:
+	case Data, Open, Opened, Reset, Credit, Blocked:
 		st.receivedBytes += uint64(len(f.Payload))
 		s.receiveConn(f, now)
 		if c := s.conns[f.Conn]; c != nil && f.Kind == Data {

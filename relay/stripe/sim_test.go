@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ type simPath struct {
 	rate  float64 // bytes per second in each direction
 	delay time.Duration
 	dead  bool
+	// lost reports whether a chunk loses a segment, so that it and what follows it on the stream arrive a round trip
+	// later; nil loses none.
+	lost func() bool
 }
 
 type simStream struct {
@@ -28,8 +32,9 @@ type simStream struct {
 }
 
 type simEnd struct {
-	unsent int
-	freeAt time.Duration // when the path has sent what was written
+	unsent  int
+	freeAt  time.Duration // when the path has sent what was written
+	arrived time.Duration // when the latest arrives
 }
 
 // lowWater is TCP_NOTSENT_LOWAT: a stream is writable while less waits in its socket.
@@ -183,7 +188,12 @@ func (s *sim) transmit(n int, number uint32, f Frame) {
 			s.agents[n].Writable(number, s.estimate(st, n))
 			s.pump(n)
 		}
-		s.after(st.path.delay, func() {
+		took := st.path.delay
+		if st.path.lost != nil && st.path.lost() {
+			took = 3 * st.path.delay
+		}
+		e.arrived = max(e.arrived, s.now+took)
+		s.after(e.arrived-s.now, func() {
 			if s.streams[number] != st || st.path.dead {
 				return
 			}
@@ -335,6 +345,26 @@ func TestPathsAddUp(t *testing.T) {
 				t.Errorf("%.0f Mbit/s of %.0f", got, sum)
 			}
 		})
+	}
+}
+
+// Four streams fill a path on which every third chunk is retransmitted: a loss on one stream does not stop the others.
+func TestLosses(t *testing.T) {
+	s := newSim(t, defaults)
+	random := rand.New(rand.NewPCG(1, 1))
+	for n := range 4 {
+		s.addStream(uint32(n+1), &simPath{rate: 100 * mbit, delay: 12500 * time.Microsecond, lost: func() bool { return random.Float64() < 1./3 }})
+	}
+	conn := s.open(0, 2*endless, 0)
+	s.run(2 * time.Second)
+	before := s.peer(0, conn).received
+	idle, _ := s.agents[0].Idle()
+	s.run(12 * time.Second)
+	if got := float64(s.peer(0, conn).received-before) / 10 / mbit; got < 380 {
+		t.Errorf("%.0f Mbit/s of 400", got)
+	}
+	if after, _ := s.agents[0].Idle(); after != idle {
+		t.Errorf("the sender had nothing that it might send %d times", after-idle)
 	}
 }
 
