@@ -10,12 +10,7 @@ import (
 	"sync"
 
 	"headgate.dev/headgate/relay"
-	"headgate.dev/headgate/relay/stripe"
 )
-
-// Windows of connections and sessions, chosen for Headgate: two streams of 300 Mbit/s whose round-trip times differ by
-// 375 ms need 28 MB of one connection.
-var windows = stripe.Options{ConnWindow: 64 << 20, SessionWindow: 512 << 20, MaxPending: 1 << 20}
 
 // carrier carries connections to an exit.
 type carrier interface {

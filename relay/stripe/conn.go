@@ -18,11 +18,13 @@ type Conn struct {
 	unacked      []*chunk
 	offset       uint64 // of the next byte that is written
 	credit       uint64
-	closed       bool   // the last chunk has been written
-	queued       bool   // in session.sending
-	backlog      int    // bytes that it counts in session.backlog
-	full         bool   // Room was 0
-	blockedAt    uint64 // credit of the latest Blocked
+	closed       bool // the last chunk has been written
+	queued       bool // in session.sending
+	backlog      int  // bytes that it counts in session.backlog
+	full         bool // Room was 0, and there was no EventRoom since
+	// endless is true while the application writes more than the streams take: since Room was 0, until half of it is free.
+	endless   bool
+	blockedAt uint64 // credit of the latest Blocked
 
 	// Receiving: granted is the offset up to which the other agent may send, consumed what was taken.
 	in           reassembly
@@ -100,7 +102,7 @@ func (c *Conn) Room() int {
 		return 0
 	}
 	room := max(c.session.options.MaxPending-c.pendingBytes, 0)
-	c.full = c.full || room == 0
+	c.full, c.endless = c.full || room == 0, c.endless || room == 0
 	return room
 }
 

@@ -318,7 +318,8 @@ func (s *Session) nextData(now time.Duration) (number uint32, f Frame, ok bool) 
 		c := s.sending[turn]
 		k := c.pending[0]
 		backlog := s.backlog
-		if c.full {
+		c.endless = c.endless && c.pendingBytes > s.options.MaxPending/2
+		if c.endless {
 			backlog = unknownBacklog
 		}
 		n, noRoom := pick(candidates, len(k.data), backlog, int(c.credit-k.offset)-len(k.data))
@@ -356,31 +357,52 @@ func (s *Session) candidates() (all []*stream, out []candidate) {
 	return all, s.choices
 }
 
-// overtake sends the first chunk that a connection without credit waits for once more, if it would arrive much
-// earlier than on the stream that carries it.
+// overtake sends a chunk that a connection without credit waits for once more, if it would arrive much earlier than on
+// the stream that carries it: that one is slower, or retransmits. The stream that takes the chunk has nothing else to send.
+// (Opportunistic retransmission: C. Raiciu and others, "How Hard Can It Be? Designing and Implementing a Deployable
+// Multipath TCP", NSDI 2012, section 4.2.)
 func (s *Session) overtake(now time.Duration) (number uint32, f Frame, ok bool) {
 	best := s.first(nil)
 	if best == nil {
 		return 0, Frame{}, false
 	}
-	var lowest *Conn // so that a session does the same in each run; idle connections need no sorting
+	var lowest *chunk // of the connection with the lowest number, so that a session does the same in each run
 	for _, c := range s.conns {
 		if len(c.pending) == 0 {
 			continue
 		}
 		c.block()
-		if len(c.unacked) == 0 || lowest != nil && lowest.Number < c.Number {
+		if lowest != nil && lowest.conn.Number < c.Number {
 			continue
 		}
-		k := c.unacked[0]
-		if k.copies == 1 && !k.waiting && k.last != best && now+2*best.estimate.Arrival(len(k.data)) < k.arrive {
-			lowest = c
+		if k := c.slowest(best, now); k != nil {
+			lowest = k
 		}
 	}
 	if lowest == nil {
 		return 0, Frame{}, false
 	}
-	return s.sendChunk(best, lowest.unacked[0], now)
+	return s.sendChunk(best, lowest, now)
+}
+
+// maxOvertaken is how many chunks at the beginning of a connection's unacknowledged ones may be sent again.
+const maxOvertaken = 256
+
+// slowest returns the first unacknowledged chunk that would arrive much earlier on a stream, nil if there is none.
+func (c *Conn) slowest(on *stream, now time.Duration) *chunk {
+	for _, k := range c.unacked[:min(len(c.unacked), maxOvertaken)] {
+		if k.acked || k.waiting || k.copies != 1 || k.last == on {
+			continue
+		}
+		left := k.arrive - now
+		if left < -on.estimate.RTT { // its acknowledgement should have come: the stream retransmits
+			left = k.last.estimate.RTT
+		}
+		if 2*on.estimate.Arrival(len(k.data)) < left {
+			return k
+		}
+	}
+	return nil
 }
 
 // probe sends a ping on a suspect stream.

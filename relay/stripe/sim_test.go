@@ -368,6 +368,24 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// A slow path that retransmits does not make two paths carry less than the fast one alone, although the receiver's window
+// is too small for both: the fast one carries again what a connection without credit waits for.
+func TestOvertake(t *testing.T) {
+	options := defaults
+	options.ConnWindow = 8 << 20
+	s := newSim(t, options)
+	s.addStream(1, &simPath{rate: 300 * mbit, delay: 12500 * time.Microsecond})
+	random := rand.New(rand.NewPCG(1, 1))
+	s.addStream(2, &simPath{rate: 300 * mbit, delay: 100 * time.Millisecond, lost: func() bool { return random.Float64() < 0.03 }})
+	conn := s.open(0, 2*endless, 0)
+	s.run(2 * time.Second)
+	before := s.peer(0, conn).received
+	s.run(12 * time.Second)
+	if got := float64(s.peer(0, conn).received-before) / 10 / mbit; got < 300 {
+		t.Errorf("%.0f Mbit/s, the fast path alone has 300", got)
+	}
+}
+
 // A path that dies, with its streams open or not, loses nothing and does not stop the other for long.
 func TestPathDies(t *testing.T) {
 	for _, closed := range []bool{false, true} {
