@@ -126,7 +126,9 @@ func (k *conn) receive() {
 			continue
 		}
 		l.mu.Unlock()
+		size := len(data)
 		_, err := k.app.Write(data)
+		freePayload(data)
 		l.mu.Lock()
 		if err != nil {
 			if !k.ended && !errors.Is(err, net.ErrClosed) {
@@ -137,7 +139,7 @@ func (k *conn) receive() {
 			l.pump()
 			return
 		}
-		k.c.Consumed(len(data), l.now())
+		k.c.Consumed(size, l.now())
 		l.pump()
 	}
 }

@@ -37,6 +37,21 @@ func read(app net.Conn) (data []byte, err error) {
 	return data, err
 }
 
+// newPayload returns memory for a payload, which freePayload may take back.
+func newPayload(size int) []byte {
+	if size < smallRead {
+		return make([]byte, size)
+	}
+	return buffers.Get().(*[stripe.MaxPayload]byte)[:size]
+}
+
+// freePayload takes back the memory of a payload that nothing uses any longer.
+func freePayload(b []byte) {
+	if cap(b) == stripe.MaxPayload {
+		buffers.Put((*[stripe.MaxPayload]byte)(b[:stripe.MaxPayload]))
+	}
+}
+
 // smallRead is below which size what was read is copied, so that a small piece does not hold a large buffer.
 const smallRead = stripe.MaxPayload / 4
 

@@ -17,7 +17,7 @@ type secureConn struct {
 
 // secure returns a TLS connection over c.
 func secure(c net.Conn, wrap func(net.Conn) *tls.Conn) *secureConn {
-	under := &gathered{Conn: c, in: bufio.NewReaderSize(c, readBuffer)}
+	under := &gathered{Conn: c, in: bufio.NewReaderSize(&batched{Conn: c}, readBuffer)}
 	return &secureConn{Conn: wrap(under), under: under}
 }
 

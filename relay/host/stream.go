@@ -2,6 +2,7 @@ package host
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"syscall"
 	"time"
@@ -121,9 +122,13 @@ func writeFrame(c net.Conn, header, payload []byte) error {
 
 // read processes the frames that arrive on a stream.
 func (l *Link) read(st *stream) error {
-	r := bufio.NewReaderSize(st.conn, readBuffer)
+	from := io.Reader(st.conn)
+	if _, secure := st.conn.(*secureConn); !secure {
+		from = &batched{Conn: st.conn}
+	}
+	r := bufio.NewReaderSize(from, readBuffer)
 	for {
-		f, err := stripe.ReadFrame(r, func(size int) []byte { return make([]byte, size) })
+		f, err := stripe.ReadFrame(r, newPayload)
 		if err != nil {
 			return err
 		}
