@@ -20,8 +20,8 @@ const (
 	OriginRelay Origin = "relay"
 )
 
-// Origins are all origins.
-var Origins = []Origin{OriginFile, OriginTenant, OriginReservation, OriginRelay}
+// origins are all origins.
+var origins = []Origin{OriginFile, OriginTenant, OriginReservation, OriginRelay}
 
 // String returns the word for the origin: "file" for the zero Origin.
 func (o Origin) String() string {
@@ -33,7 +33,7 @@ func (o Origin) String() string {
 
 // ParseOrigin parses the word for an origin.
 func ParseOrigin(s string) (Origin, error) {
-	for _, o := range Origins {
+	for _, o := range origins {
 		if s == o.String() {
 			return o, nil
 		}
@@ -51,4 +51,17 @@ func (o *Origin) UnmarshalText(b []byte) error {
 		*o = OriginFile
 	}
 	return nil
+}
+
+// Origins returns the groups, by direction and path ("out/web"), whose origin is not OriginFile.
+func (i Interface) Origins() map[string]Origin {
+	out := map[string]Origin{}
+	i.eachDirection(func(direction string, d *Direction) {
+		eachGroup(d.Groups, direction, "", func(_, path string, g Group) {
+			if g.Origin != OriginFile {
+				out[direction+"/"+path] = g.Origin
+			}
+		})
+	})
+	return out
 }
