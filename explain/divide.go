@@ -70,12 +70,9 @@ func ParseDemands(p shaper.Plan, texts []string, others Demand) (Demands, error)
 	return d, nil
 }
 
-// leafOf returns the path of a leaf group. The error names the leaf groups that can be meant.
+// leafOf returns the path of the leaf group with this path, or with this last path element if only one leaf
+// group has it. The error names the leaf groups that can be meant.
 func leafOf(p shaper.Plan, name string) (string, error) {
-	path, err := p.Leaf(name)
-	if err == nil {
-		return path, nil
-	}
 	var all, below []string
 	for _, t := range []*group.Tree{p.Out, p.In} {
 		if t == nil {
@@ -92,7 +89,14 @@ func leafOf(p shaper.Plan, name string) (string, error) {
 			}
 		}
 	}
-	if len(below) > 0 {
+	if slices.Contains(all, name) { // also if another group ends in it
+		return name, nil
+	}
+	path, err := p.Leaf(name)
+	switch {
+	case err == nil:
+		return path, nil
+	case len(below) > 0:
 		return "", fmt.Errorf("%s is a parent group, whose demand is that of its child groups: write %s", name, strings.Join(below, ", "))
 	}
 	return "", fmt.Errorf("%s: %w; it has %s", p.Dev, err, strings.Join(all, ", "))
