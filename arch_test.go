@@ -88,7 +88,7 @@ var layers = []layer{
 		"every engine must pass this suite, and an import of one engine would let the suite depend on details of that engine"},
 	{"shaper/engines", []string{"group", "config", "shaper", "shaper/classifier", "shaper/htb", "shaper/quantum"},
 		"several commands use the list and pass engines on as values, so an import of a caller would tie the list to that caller"},
-	{"explain", []string{"unit", "group", "config", "shaper"},
+	{"explain", []string{"unit", "unit/rounded", "group", "share", "usage", "config", "shaper", "internal/text"},
 		"explanations are tested with tables of states and rules, which an import of the kernel's interfaces would prevent"},
 	{"pending", []string{"group", "shaper", "internal/..."},
 		"the caller passes the functions that apply and roll back, so an import of an engine would limit the rollback to that engine"},

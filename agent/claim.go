@@ -36,6 +36,8 @@ type stateFileContent struct {
 	Devs  []string `json:"devs"` // device names and patterns in the configuration
 	// Sources names, for each of Devs, the file that configures the device, or the controller.
 	Sources []string `json:"sources,omitempty"`
+	// Origins has, by entry of Devs, the groups ("out/web") that no file created.
+	Origins map[string]map[string]group.Origin `json:"origins,omitempty"`
 	// AppliedHashes has the hashes of the applied plans, by device. The entries stay in the file
 	// when the agent stops, so that the next agent knows which devices to clear.
 	AppliedHashes map[string]string `json:"made"`
@@ -95,9 +97,9 @@ func (c *StateFile) takeAssigned(dev string) []shaper.Assignment {
 	return list
 }
 
-func (c *StateFile) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Assignment) error {
-	next := c.text
-	next.Devs, next.Sources, next.AppliedHashes, next.Assigned = devs, sources, made, assigned
+// write writes what the agent owns; the process and its files stay as they are.
+func (c *StateFile) write(next stateFileContent) error {
+	next.PID, next.Files = c.text.PID, c.text.Files
 	if reflect.DeepEqual(next, c.text) {
 		return nil
 	}
@@ -158,25 +160,41 @@ const readAttempts = 10
 // Owner returns the running agent that owns a device, and the source of the device's configuration:
 // a file or the controller.
 func Owner(dir, dev string) (pid int, source string, ok bool) {
-	name, err := claimPath(dir)
-	if err != nil {
+	t, at := readOwner(dir, dev)
+	switch {
+	case at < 0:
 		return 0, "", false
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return 0, "", false
-	}
-	defer f.Close()
-	if !flock.IsLocked(f) {
-		return 0, "", false
-	}
-	t := readClaim(f)
-	at := group.AltNames{dev: ifname.Of(dev)}.Of(dev, t.Devs)
-	if at < 0 {
-		return 0, "", false
-	}
-	if at < len(t.Sources) {
+	case at < len(t.Sources):
 		return t.PID, t.Sources[at], true
 	}
 	return t.PID, strings.Join(t.Files, " "), true // an agent of an earlier version writes no Sources
+}
+
+// Origins returns the groups ("out/web") of a device that no file created, as the running agent has
+// written them.
+func Origins(dir, dev string) map[string]group.Origin {
+	t, at := readOwner(dir, dev)
+	if at < 0 {
+		return nil
+	}
+	return t.Origins[t.Devs[at]]
+}
+
+// readOwner returns the state of the running agent that owns a device, and the index of the device in
+// Devs; -1 if there is none.
+func readOwner(dir, dev string) (t stateFileContent, at int) {
+	name, err := claimPath(dir)
+	if err != nil {
+		return t, -1
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return t, -1
+	}
+	defer f.Close()
+	if !flock.IsLocked(f) {
+		return t, -1
+	}
+	t = readClaim(f)
+	return t, group.AltNames{dev: ifname.Of(dev)}.Of(dev, t.Devs)
 }

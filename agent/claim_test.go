@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -35,7 +36,7 @@ func TestClaimChild(t *testing.T) {
 	}
 	for n := 0; ; n++ {
 		made, assigned := claimOf(n)
-		if err := c.write([]string{"eth0"}, []string{"files"}, made, assigned); err != nil {
+		if err := c.write(stateFileContent{Devs: []string{"eth0"}, Sources: []string{"files"}, AppliedHashes: made, Assigned: assigned}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,4 +108,24 @@ func TestClaimKilled(t *testing.T) {
 			t.Fatalf("after a kill the claim has %v and %d connections", got.AppliedHashes, len(got.Assigned["eth0"]))
 		}
 	}
+}
+
+// A change of the origin of groups alone is published, and applies nothing.
+func TestChangeOfOrigin(t *testing.T) {
+	timeline(t, document("eth0", "1Gbit"), []Device{eth0(2)}, func(m *machine) {
+		m.desired(2, "1Gbit")
+		applied := len(m.applied)
+		for _, origin := range []group.Origin{group.OriginTenant, group.OriginFile} {
+			m.origin = origin
+			m.reload <- struct{}{}
+			m.after(settleDelay)
+			got := Origins(m.dir, "eth0")
+			if origin == group.OriginFile && len(got) > 0 || origin != group.OriginFile && (len(got) == 0 || got["out/rest"] != origin) {
+				t.Errorf("the origins are %v, want %v", got, origin)
+			}
+		}
+		if len(m.applied) != applied {
+			t.Errorf("a change of origin was applied: %v", m.applied[applied:])
+		}
+	})
 }

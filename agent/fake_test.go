@@ -21,7 +21,8 @@ import (
 // bubble, where time is virtual.
 type machine struct {
 	*testing.T
-	files      string // the agent's configuration
+	files      string       // the agent's configuration
+	origin     group.Origin // of the groups in it
 	devices    []Device
 	ids        map[string]uint64 // cgroups
 	watched    []string
@@ -62,7 +63,7 @@ func (m *machine) run() (stop func() error) {
 		m.Fatal(err)
 	}
 	a := &Agent{
-		Load:    func() (config.Set, error) { return config.Parse("files", []byte(m.files)) },
+		Load:    m.load,
 		Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}},
 		Kernel:  fakeKernel{m}, Reload: m.reload,
 		Lock: func() (func(), error) { return func() {}, nil }, Pending: func() []string { m.turn.Add(1); return m.pending },
@@ -86,6 +87,16 @@ func (m *machine) run() (stop func() error) {
 		claim.Close()
 		return result
 	}
+}
+
+func (m *machine) load() (config.Set, error) {
+	set, err := config.Parse("files", []byte(m.files))
+	for _, i := range set.Interfaces {
+		for n := range i.Out.Groups {
+			i.Out.Groups[n].Origin = m.origin
+		}
+	}
+	return set, err
 }
 
 // after advances time.

@@ -360,20 +360,22 @@ func (a *Agent) logMissingDevices(devices []Device) {
 // file the agent works, but its plans stay on devices that are removed from the configuration while
 // it is stopped.
 func (a *Agent) publishState() {
-	made, assigned := map[string]string{}, map[string][]shaper.Assignment{}
+	now := stateFileContent{AppliedHashes: map[string]string{}, Assigned: map[string][]shaper.Assignment{}, Origins: map[string]map[string]group.Origin{}}
 	for _, m := range a.devices {
 		if len(m.assigned) > 0 {
-			assigned[m.name] = m.assigned
+			now.Assigned[m.name] = m.assigned
 		}
 		if m.appliedHash != "" {
-			made[m.name] = m.appliedHash
+			now.AppliedHashes[m.name] = m.appliedHash
 		}
 	}
-	var devs, sources []string
 	for _, i := range a.named.Interfaces {
-		devs, sources = append(devs, i.Dev), append(sources, i.File)
+		now.Devs, now.Sources = append(now.Devs, i.Dev), append(now.Sources, i.File)
+		if origins := i.Origins(); len(origins) > 0 {
+			now.Origins[i.Dev] = origins
+		}
 	}
-	if err := a.StateFile.write(devs, sources, made, assigned); err != nil {
+	if err := a.StateFile.write(now); err != nil {
 		a.Log.Warn("cannot write the agent's state file", "error", err)
 	}
 }

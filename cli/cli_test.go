@@ -63,6 +63,11 @@ func TestExitCodes(t *testing.T) {
 		{"clear", exitUsage, "--dev is missing"},
 		{"assign a --dev eth0", exitUsage, "--conn is missing"},
 		{"explain --dev eth0", exitUsage, "--packet is missing"},
+		{"explain --packet arp", exitUsage, "--dev is missing"},
+		{"explain --busy", exitUsage, "--dev is missing"},
+		{"explain --busy --packet arp --dev eth0", exitUsage, "[busy packet]"},
+		{"explain --demand a=1Mbit --packet arp --dev eth0", exitUsage, "[demand packet]"},
+		{"explain --busy --dev eth0", exitFailed, "eth0 has no bandwidth groups"},
 		{"explain --dev eth0 --packet tcp", exitUsage, "is not a packet"},
 	} {
 		r := w.run(strings.Fields(c.args)...)
@@ -165,6 +170,7 @@ func TestCompletion(t *testing.T) {
 		"plan -o ":               "table json yaml",
 		"top -o ":                "table json",
 		"explain --direction ":   "out in both",
+		"explain --demand ":      "backup= rest= storage= tenant/rest= tenant/web= web=",
 		"show ":                  "groups assignments clients",
 		"demo --engine ":         "htb quantum",
 		"agent --log-level ":     "debug info warn error",

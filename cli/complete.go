@@ -62,6 +62,17 @@ func (a *app) completeGroups() completion {
 	}
 }
 
+// completeDemands offers the groups in force, each to be followed by its demand.
+func (a *app) completeDemands() completion {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		paths, directive := names(a.groupsInForce)(c, args, begun)
+		for n := range paths {
+			paths[n] += "="
+		}
+		return paths, directive | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
 func (a *app) groupsInForce(c *cobra.Command) (paths []string, err error) {
 	dev := c.Flag("dev").Value.String()
 	if dev == "" {

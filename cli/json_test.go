@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/config/diff"
+	"headgate.dev/headgate/explain"
 	"headgate.dev/headgate/shaper"
 )
 
-// TestJSONDocument: docs/json.md has every key that show, plan and apply print.
+// TestJSONDocument: docs/json.md has every key that show, plan, apply and explain --demand print.
 func TestJSONDocument(t *testing.T) {
 	text := readFile("../docs/json.md")
 	seen := map[reflect.Type]bool{}
@@ -38,4 +39,5 @@ func TestJSONDocument(t *testing.T) {
 	}
 	look(reflect.TypeFor[shaper.State]())
 	look(reflect.TypeFor[diff.Entry]())
+	look(reflect.TypeFor[explain.Division]())
 }

@@ -3,6 +3,11 @@ package explain
 import (
 	"fmt"
 	"io"
+	"strings"
+
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // Write prints the explanation for people.
@@ -36,6 +41,35 @@ func (e Explanation) Write(w io.Writer) error {
 		}
 		if d.Note != "" {
 			fmt.Fprintf(w, "       note: %s\n", d.Note)
+		}
+	}
+	return nil
+}
+
+// Write prints the division for people.
+func (d Division) Write(w io.Writer) error {
+	fmt.Fprintf(w, "%s, expected rates\n", d.Dev)
+	for _, x := range d.Directions {
+		t := group.Tree{Limit: x.Limit, Spare: x.Spare}
+		fmt.Fprintf(w, "  %s: %s\n", x.Direction, t.Describe(group.HTB, rounded.Amount(x.Unused)+" unused"))
+		rows := [][]string{{"GROUP", "GUARANTEE", "CEILING", "DEMAND", "RATE", "BORROWED", "LENT", "LIMITED BY"}}
+		for _, g := range x.Groups {
+			_, name := group.Split(g.Path)
+			by := string(g.LimitedBy)
+			if g.CeilingOf != "" {
+				by += " of " + g.CeilingOf
+			}
+			demand := g.Demand.String()
+			if g.Demand < Unbounded {
+				demand = rounded.Amount(uint64(g.Demand))
+			}
+			rows = append(rows, []string{
+				strings.Repeat("  ", strings.Count(g.Path, "/")) + name, rounded.Amount(uint64(g.Guarantee)), rounded.Amount(uint64(g.Ceiling)), demand,
+				rounded.Amount(g.Rate), rounded.Amount(g.Borrowed), rounded.Amount(g.Lent), by,
+			})
+		}
+		if err := text.Table(w, "    ", rows); err != nil {
+			return err
 		}
 	}
 	return nil

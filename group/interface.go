@@ -119,6 +119,8 @@ type Group struct {
 	Each    Each    `json:"each,omitzero"`
 	Clients int     `json:"clients,omitempty"`
 	Groups  []Group `json:"groups,omitempty"`
+	// Origin is what created the group.
+	Origin Origin `json:"origin,omitempty"`
 }
 
 // Amount is a rate, or a share of the parent's rate. The zero Amount means "not given".

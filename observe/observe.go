@@ -47,7 +47,8 @@ func (o *Observer) Observe(dev string) (shaper.State, error) {
 	return *state, nil
 }
 
-// ObserveWithOwner observes a device, and adds the owner and the programs that run before the classifier.
+// ObserveWithOwner observes a device, and adds the owner, the origins of the groups and the programs that run
+// before the classifier.
 func (o *Observer) ObserveWithOwner(dev string) (shaper.State, error) {
 	s, err := o.Observe(dev)
 	if err != nil {
@@ -56,11 +57,25 @@ func (o *Observer) ObserveWithOwner(dev string) (shaper.State, error) {
 	if _, source, ok := agent.Owner(o.State, dev); ok {
 		s.Owner = source
 	}
+	addOrigins(&s, agent.Origins(o.State, dev))
 	sooner, err := o.Foreign(dev)
 	for _, what := range slices.Concat(sooner[:]...) {
 		s.Foreign = append(s.Foreign, what+", which runs before Headgate's classifier")
 	}
 	return s, err
+}
+
+// addOrigins sets the origins of the state's groups, by direction and path ("out/web"). Groups without an
+// entry are those of a file.
+func addOrigins(s *shaper.State, of map[string]group.Origin) {
+	for name, d := range map[string]*shaper.DirectionState{"out": s.Out, "in": s.In} {
+		if d == nil {
+			continue
+		}
+		for n := range d.Groups {
+			d.Groups[n].Origin = of[name+"/"+d.Groups[n].Path].String()
+		}
+	}
 }
 
 // ObserveAll observes each device that Headgate shapes, with its owner.

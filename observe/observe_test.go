@@ -42,3 +42,20 @@ func TestObserveAll(t *testing.T) {
 		t.Errorf("clients of an engine without clients: %v, %v", clients, err)
 	}
 }
+
+// Each group of a state has its origin, and control traffic has none.
+func TestAddOrigins(t *testing.T) {
+	direction := func() *shaper.DirectionState {
+		return &shaper.DirectionState{Groups: []shaper.GroupState{{Path: "a"}, {Path: "a/web"}}}
+	}
+	s := shaper.State{Out: direction(), In: direction()}
+	addOrigins(&s, map[string]group.Origin{"out/a/web": group.OriginTenant, "in/none": group.OriginRelay})
+	for _, c := range []struct {
+		d    *shaper.DirectionState
+		want []string
+	}{{s.Out, []string{"file", "tenant"}}, {s.In, []string{"file", "file"}}} {
+		if got := []string{c.d.Groups[0].Origin, c.d.Groups[1].Origin}; !slices.Equal(got, c.want) || c.d.Control.Origin != "" {
+			t.Errorf("the origins are %v and %q, want %v", got, c.d.Control.Origin, c.want)
+		}
+	}
+}

@@ -189,8 +189,10 @@ const (
 // GroupState is the state of one group. Counters start when the group is created; bytes are
 // layer 2.
 type GroupState struct {
-	Path         string    `json:"path"`
-	Class        string    `json:"class"` // the kernel's name of the class: "1:a"
+	Path  string `json:"path"`
+	Class string `json:"class"` // the kernel's name of the class: "1:a"
+	// Origin is the group.Origin, if known. Engines do not know it.
+	Origin       string    `json:"origin,omitempty"`
 	Guarantee    unit.Rate `json:"guarantee"`
 	Ceiling      unit.Rate `json:"ceiling"`
 	Bytes        uint64    `json:"bytes"`

@@ -91,11 +91,13 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	if now.Quantum != nil {
 		fmt.Fprintln(w, "    "+quantumLine(*now.Quantum))
 	}
-	head := []string{"GROUP", "CLASS", "CLIENTS", "GUARANTEE", "ACTUAL", "MODE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
+	head := []string{"GROUP", "ORIGIN", "CLASS", "CLIENTS", "GUARANTEE", "ACTUAL", "MODE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
 	left := map[string]bool{"ACTUAL": now.Quantum == nil, "MODE": now.Quantum == nil, "CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
 	// A service knows neither classes nor packets of a group, nor the counters of control traffic in parts.
 	ofService := !slices.ContainsFunc(now.Groups, func(g shaper.GroupState) bool { return g.Class != "" })
 	left["CLASS"], left["PACKETS"] = ofService, ofService
+	// Most devices have only groups of files.
+	left["ORIGIN"] = !slices.ContainsFunc(now.Groups, func(g shaper.GroupState) bool { return g.Origin != "" && g.Origin != group.OriginFile.String() })
 	left["CLIENTS"] = !slices.ContainsFunc(now.Groups, func(g shaper.GroupState) bool { return g.Clients != nil })
 	rows := [][]string{head}
 	row := func(label string, g shaper.GroupState, before *shaper.GroupState) {
@@ -112,7 +114,7 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 			clients = fmt.Sprintf("%d of %d", g.Clients.Active, g.Clients.Max)
 		}
 		rows = append(rows, []string{
-			label, g.Class, clients, rounded.Amount(uint64(g.Guarantee)), actual, mode, rounded.Amount(uint64(g.Ceiling)), rate, rounded.Bytes(g.Bytes), fmt.Sprint(g.Packets),
+			label, g.Origin, g.Class, clients, rounded.Amount(uint64(g.Guarantee)), actual, mode, rounded.Amount(uint64(g.Ceiling)), rate, rounded.Bytes(g.Bytes), fmt.Sprint(g.Packets),
 			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), rounded.Bytes(g.BacklogBytes), rounded.Delay(g.QueueDelay),
 		})
 	}

@@ -98,3 +98,21 @@ func TestQueueType(t *testing.T) {
 		}
 	}
 }
+
+// The column of origins is left out if files created all groups.
+func TestShowOrigins(t *testing.T) {
+	tree := &group.Tree{Nodes: []group.Node{{Path: "shop", Depth: 1}, {Path: "shop/web", Depth: 2, Leaf: true}}}
+	for _, c := range []struct {
+		web  group.Origin
+		want string
+	}{{group.OriginTenant, "  web  tenant"}, {group.OriginFile, ""}} {
+		var out strings.Builder
+		st := shaper.State{Dev: "eth0", Plan: shaper.Plan{Out: tree}, Out: &shaper.DirectionState{Groups: []shaper.GroupState{
+			{Path: "shop", Origin: "file"}, {Path: "shop/web", Origin: c.web.String()},
+		}}}
+		err := WriteGroups(&out, []shaper.State{st}, nil)
+		if err != nil || !strings.Contains(out.String(), c.want) || strings.Contains(out.String(), "ORIGIN") != (c.want != "") {
+			t.Errorf("%v: %v in\n%s", c.web, err, out.String())
+		}
+	}
+}

@@ -56,6 +56,30 @@ func (e DirectionName) Valid() bool {
 	}
 }
 
+// Defines values for GroupStateOrigin.
+const (
+	GroupStateOriginFile        GroupStateOrigin = "file"
+	GroupStateOriginRelay       GroupStateOrigin = "relay"
+	GroupStateOriginReservation GroupStateOrigin = "reservation"
+	GroupStateOriginTenant      GroupStateOrigin = "tenant"
+)
+
+// Valid indicates whether the value is a known member of the GroupStateOrigin enum.
+func (e GroupStateOrigin) Valid() bool {
+	switch e {
+	case GroupStateOriginFile:
+		return true
+	case GroupStateOriginRelay:
+		return true
+	case GroupStateOriginReservation:
+		return true
+	case GroupStateOriginTenant:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HostDeviceOwner.
 const (
 	Controller HostDeviceOwner = "controller"
@@ -673,11 +697,14 @@ type GroupState struct {
 	GuaranteedRate Rate `json:"guaranteed_rate"`
 
 	// Join Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host.
-	Join     *Users      `json:"join,omitempty"`
-	Match    *[]Selector `json:"match,omitempty"`
-	Name     *Name       `json:"name,omitempty"`
-	Path     string      `json:"path"`
-	Priority *int        `json:"priority,omitempty"`
+	Join  *Users      `json:"join,omitempty"`
+	Match *[]Selector `json:"match,omitempty"`
+	Name  *Name       `json:"name,omitempty"`
+
+	// Origin What created the group: a configuration of the operator (file) or a request of a tenant. reservation and relay are reserved for later versions.
+	Origin   *GroupStateOrigin `json:"origin,omitempty"`
+	Path     string            `json:"path"`
+	Priority *int              `json:"priority,omitempty"`
 
 	// Tenant The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant.
 	Tenant *Name `json:"tenant,omitempty"`
@@ -687,6 +714,9 @@ type GroupState struct {
 	// Examples: 100Mbit
 	Unallocated *Rate `json:"unallocated,omitempty"`
 }
+
+// GroupStateOrigin What created the group: a configuration of the operator (file) or a request of a tenant. reservation and relay are reserved for later versions.
+type GroupStateOrigin string
 
 // Health defines model for Health.
 type Health struct {

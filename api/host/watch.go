@@ -35,12 +35,13 @@ type watchedHost struct {
 }
 
 // interfaceConfig is the configuration of an interface that reports do not have: limits by direction,
-// ceilings by direction and path ("out/web").
+// ceilings and origins by direction and path ("out/web").
 type interfaceConfig struct {
 	engine   group.Engine
 	limit    map[string]unit.Rate
 	spare    map[string]group.Spare
 	ceilings map[string]unit.Rate
+	origins  map[string]group.Origin
 }
 
 // Watch returns a function that reads the states of a device of a host of a service, or of all devices. Each read
@@ -114,7 +115,7 @@ func (w *watchedHost) loadConfig(ctx context.Context, rates api.RateList) error 
 }
 
 func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfaceConfig, err error) {
-	out = interfaceConfig{limit: map[string]unit.Rate{}, spare: map[string]group.Spare{}, ceilings: map[string]unit.Rate{}}
+	out = interfaceConfig{limit: map[string]unit.Rate{}, spare: map[string]group.Spare{}, ceilings: map[string]unit.Rate{}, origins: map[string]group.Origin{}}
 	i, err := api.Decode[api.Interface](w.Client.GetInterface(ctx, w.Name, name, nil))
 	if err != nil {
 		return out, err
@@ -143,6 +144,9 @@ func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfa
 			return out, err
 		}
 		for _, g := range groups {
+			if g.Origin != nil && *g.Origin != api.GroupStateOriginFile { // a service of an earlier version sends none
+				out.origins[d.name+"/"+g.Path] = group.Origin(*g.Origin)
+			}
 			if g.CeilingRate != nil {
 				if out.ceilings[d.name+"/"+g.Path], err = unit.ParseRate(*g.CeilingRate); err != nil {
 					return out, err
@@ -187,7 +191,7 @@ func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 		places[g.Direction+"/"+g.Group] = len((*tree).Nodes)
 		(*tree).Nodes = append((*tree).Nodes, n)
 		(*counters).Groups = append((*counters).Groups, shaper.GroupState{
-			Path: g.Group, Guarantee: n.Guarantee, Ceiling: n.Ceiling,
+			Path: g.Group, Origin: wanted.origins[g.Direction+"/"+g.Group].String(), Guarantee: n.Guarantee, Ceiling: n.Ceiling,
 			Bytes: count64(g.DeliveredBytes), Drops: count64(g.Drops), Marks: count64(g.Marks), BacklogBytes: count64(g.BacklogBytes), QueueDelay: time.Duration(count64(g.QueueDelayNs)),
 		})
 	}

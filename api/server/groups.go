@@ -19,6 +19,9 @@ type groupState struct {
 	Rate        unit.Rate `json:"guaranteed_rate"`        // the guarantee
 	CeilingRate unit.Rate `json:"ceiling_rate,omitempty"` // the ceiling
 	Unallocated unit.Rate `json:"unallocated"`            // the unallocated part of the guarantee
+	// Origin replaces the field of group.Group: it is always shown, and only here, because requests do
+	// not set it.
+	Origin group.Origin `json:"origin"`
 }
 
 // groupRef is the location of a group: host, device, direction and path.
@@ -73,7 +76,7 @@ func groupStates(i *store.Interface, direction string, by store.Token) ([]groupS
 			continue
 		}
 		g := *d.Find(node.Path)
-		out = append(out, groupState{groupForCaller(i, direction, node.Path, g, by), node.Path, node.Guarantee, node.Ceiling, free[n]})
+		out = append(out, groupState{groupForCaller(i, direction, node.Path, g, by), node.Path, node.Guarantee, node.Ceiling, free[n], g.Origin})
 	}
 	return out, nil
 }
@@ -158,6 +161,11 @@ func (s *Server) changeGroup(w http.ResponseWriter, r *http.Request, at groupRef
 		if err := change(c, next, next.Direction(at.direction).Find(at.path)); err != nil {
 			return response{}, err
 		}
+		origin := group.OriginFile
+		if c.by.Tenant != "" {
+			origin = group.OriginTenant
+		}
+		setOrigins(i, next, origin)
 		next.Connections = assignableConnections(next.Connections, next)
 		if err := checkInterface(next, fieldsFor(next, at, c.by)); err != nil {
 			return response{}, err

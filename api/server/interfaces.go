@@ -51,7 +51,7 @@ type overheadDoc struct {
 // names of tenants.
 func groupForCaller(i *store.Interface, direction, path string, g group.Group, by store.Token) groupDoc {
 	out := groupDoc{Group: g}
-	out.Group.Groups = nil
+	out.Group.Groups, out.Group.Origin = nil, group.OriginFile
 	if by.Tenant == "" {
 		out.Tenant = i.Owners[direction+"/"+path]
 	}
@@ -342,6 +342,7 @@ func (s *Server) PutInterface(w http.ResponseWriter, r *http.Request, host, dev 
 		if err != nil {
 			return response{}, err
 		}
+		setOrigins(before, i, group.OriginFile)
 		i.Connections = assignableConnections(before.Connections, i)
 		return c.putInterface(host, i)
 	})

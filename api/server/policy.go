@@ -108,6 +108,7 @@ func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, 
 			}
 			next := (&store.Interface{Interface: i.Interface}).Clone()
 			keepTenantGroups(&before, next)
+			setOrigins(&before, next, group.OriginFile)
 			if err := checkOwners(next); err != nil {
 				return response{}, invalidField("text", err)
 			}

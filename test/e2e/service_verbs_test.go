@@ -89,6 +89,7 @@ func TestServerReadOnlyCommands(t *testing.T) {
 
 		s.checkOutput(0, "out: rule 0 (dport 5001): group web", onH1("explain", "--packet", "tcp 10.0.0.1:443 10.0.0.2:5001", "--dev", dev)...)
 		s.checkOutput(0, "the desired state of h1", onH1("explain", "--packet", "tcp 10.0.0.1:443 10.0.0.2:5001", "--dev", dev)...)
+		s.checkOutput(0, "web    10Mbit     30Mbit   max     30Mbit", onH1("explain", "--demand", "web=max", "--dev", dev)...)
 		s.checkOutput(0, "", onH1("assign", "rest", "--dev", dev, "--conn", "tcp 10.0.0.1:443 10.0.0.2:5001")...)
 		s.checkOutput(0, "assigned at run time: group rest", onH1("explain", "--packet", "tcp 10.0.0.2:5001 10.0.0.1:443", "--dev", dev)...)
 		s.checkOutput(0, "tcp 10.0.0.1:443 10.0.0.2:5001", onH1("show", "assignments")...)

@@ -239,6 +239,8 @@ export type GroupState = {
 	join?: Users;
 	match?: (Selector)[];
 	name?: Name;
+	/** What created the group: a configuration of the operator (file) or a request of a tenant. reservation and relay are reserved for later versions. */
+	origin?: "file" | "tenant" | "reservation" | "relay";
 	path: string;
 	priority?: number;
 	/** The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant. */
