@@ -80,7 +80,7 @@ var layers = []layer{
 		"both engines import it, so an import of an engine would be an import cycle"},
 	{"shaper/attach", []string{"unit", "group", "shaper", "shaper/classifier", "internal/..."},
 		"both engines import it, so an import of an engine would be an import cycle"},
-	{"shaper/htb", []string{"unit", "group", "share", "shaper", "shaper/classifier", "shaper/attach", "internal/..."},
+	{"shaper/htb", []string{"unit", "unit/rounded", "group", "share", "shaper", "shaper/classifier", "shaper/attach", "internal/..."},
 		"an engine that imported another engine or the configuration could not be tested or replaced alone"},
 	{"shaper/quantum", []string{"unit", "group", "share", "shaper", "shaper/classifier", "shaper/attach", "internal/..."},
 		"an engine that imported another engine or the configuration could not be tested or replaced alone"},
