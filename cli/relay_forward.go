@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -26,7 +27,8 @@ func relayForwardCommand(a *app) *cobra.Command {
 		Long: `Forward listens on LISTEN, and carries each connection over the exit to HOST:PORT. It needs no
 configuration file. LISTEN is IP:PORT, or PORT for 127.0.0.1. Names are resolved once, when
 the command starts. The exit must allow the destination. It ends on SIGTERM, and with it the
-connections that it carries.
+connections that it carries. "headgate relay status --agent forward-8022" prints the status of
+the one that listens on port 8022 of 127.0.0.1; with another address, the name has it too.
 
 An exit with several addresses that different paths lead to: repeat --exit.`,
 		Example: `  headgate relay forward 8022 10.2.0.5:22 --exit 192.0.2.2:8424 --key-file /etc/headgate/relay.key
@@ -90,7 +92,7 @@ func (f forwarding) policy(ctx context.Context, listen, to string) (p relay.Poli
 	}
 	exit.Address = exit.Paths[0].Address
 	return relay.Policy{
-		Name: "forward", Plain: !f.encrypt, Exits: []relay.Exit{exit},
+		Name: "forward-" + strings.TrimPrefix(listen, "127.0.0.1:"), Plain: !f.encrypt, Exits: []relay.Exit{exit},
 		Forwards: []relay.Forward{{Listen: listen, To: at}},
 	}, nil
 }

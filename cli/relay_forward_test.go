@@ -99,9 +99,12 @@ func TestRelayForwardArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := p.Exits[0]
-	if p.Forwards[0].Listen != "127.0.0.1:8022" || !p.Forwards[0].To.Addr().IsLoopback() || p.ExitFor(p.Forwards[0].To.Addr()) != 0 || p.Plain ||
+	if p.Name != "forward-8022" || p.Forwards[0].Listen != "127.0.0.1:8022" || !p.Forwards[0].To.Addr().IsLoopback() || p.ExitFor(p.Forwards[0].To.Addr()) != 0 || p.Plain ||
 		e.Address.String() != "192.0.2.2:8424" || len(e.Paths) != 2 || e.Paths[1].Address.String() != "[2001:db8::2]:8424" || e.Paths[1].Streams != 3 {
 		t.Errorf("%+v", p)
+	}
+	if p, err := (forwarding{exits: []string{"192.0.2.2:8424"}}).policy(t.Context(), "0.0.0.0:8022", "localhost:22"); err != nil || p.Name != "forward-0.0.0.0:8022" {
+		t.Errorf("%+v, %v", p, err)
 	}
 	w := newWorld(t)
 	key := w.write("relay.key", strings.Repeat("k", 32))
