@@ -97,7 +97,7 @@ var layers = []layer{
 
 	{"store", []string{"unit", "group", "fabric/...", "config", "probe/schedule"},
 		"the store only keeps the desired state, and an import of enforcement would make every controller depend on the kernel"},
-	{"store/etcd", []string{"internal/pki", "internal/wholefile"},
+	{"store/etcd", []string{"internal/listen", "internal/pki", "internal/wholefile"},
 		"a member of etcd runs independently of the stored documents, and an import of store would tie it to their format"},
 	{"store/backend", []string{"config", "store", "store/etcd", "internal/wholefile"},
 		"stores are opened, backed up and restored without a running controller, which an import of the controller would prevent"},
@@ -129,7 +129,7 @@ var layers = []layer{
 		"every command that calls a service logs in with it, so any further import would be added to all of them"},
 	{"api/host", []string{"unit", "group", "config", "shaper", "probe/path", "hostsurvey/placement", "api/client", "internal/sleep"},
 		"clients show and change remote hosts with it, so an import of an agent or controller would add the service to its clients"},
-	{"metrics", []string{"unit", "group", "shaper", "usage", "collective/...", "relay/...", "fabric/...", "probe", "probe/path"},
+	{"metrics", []string{"internal/listen", "unit", "group", "shaper", "usage", "collective/...", "relay/...", "fabric/...", "probe", "probe/path"},
 		"a scrape must only read state, and an import of code that applies changes would allow it to change the system"},
 	{"agent", []string{"unit", "group", "config", "shaper", "api/local", "internal/..."},
 		"agent/service, observe and rollout import this loop, so an import of one of them would be an import cycle"},
