@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -26,6 +27,19 @@ func read(files []string, stdin io.Reader) (config.Set, error) {
 		err = engines.CheckSet(set)
 	}
 	return set, err
+}
+
+// only returns the one document of a kind that files have; place returns where a document is.
+func only[T any](kind string, files []string, all []T, place func(T) (file string, line int)) (one T, err error) {
+	switch len(all) {
+	case 0:
+		return one, config.Errors{{File: strings.Join(files, " "), Message: "no document of kind: " + kind + " is in the configuration: add one, or set -f to a file that has one"}}
+	case 1:
+		return all[0], nil
+	}
+	first, at := place(all[0])
+	file, line := place(all[1])
+	return one, config.Errors{{File: file, Line: line, Message: fmt.Sprintf("this is the second of %d documents of kind: %s, the first is %s:%d: keep one, or write each in a file of its own and set -f to one of them", len(all), kind, first, at)}}
 }
 
 // loadInterfaces is load for commands that need at least one device in the configuration.

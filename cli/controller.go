@@ -111,10 +111,9 @@ func (r *controllerOptions) read(a *app, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if len(set.Controllers) != 1 {
-		return config.Errors{{File: (*r.files)[0], Message: "must have exactly one document of kind: Controllers"}}
+	if r.Controllers, err = onlyControllers(*r.files, set); err != nil {
+		return err
 	}
-	r.Controllers = set.Controllers[0]
 	if err := r.CheckAddresses(); err != nil {
 		return r.configError(err)
 	}
@@ -125,6 +124,10 @@ func (r *controllerOptions) read(a *app, c *cobra.Command) error {
 		}
 	}
 	return usageError{fmt.Errorf("--name %s is not a controller in %s", r.Name, r.Controllers.File), c.CommandPath()}
+}
+
+func onlyControllers(files []string, set config.Set) (config.Controllers, error) {
+	return only("Controllers", files, set.Controllers, func(c config.Controllers) (string, int) { return c.File, c.Line })
 }
 
 // readEndpoint sets the endpoint of an external etcd.
@@ -193,10 +196,9 @@ controller there with --data.`,
 		if err != nil {
 			return err
 		}
-		if len(set.Controllers) != 1 {
-			return config.Errors{{File: (*files)[0], Message: "must have exactly one document of kind: Controllers"}}
+		if r.Controllers, err = onlyControllers(*files, set); err != nil {
+			return err
 		}
-		r.Controllers = set.Controllers[0]
 		if err := r.CheckAddresses(); err != nil {
 			return r.configError(err)
 		}

@@ -134,10 +134,12 @@ removes the lab itself.`,
 		if err := a.printLab(*output, t); err != nil {
 			return errors.Join(err, l.Close())
 		}
+		use := fmt.Sprintf("run programs on its hosts with \"headgate lab exec HOST -- COMMAND\", remove it with \"headgate lab down %s\"", t.Name)
 		if !t.NeedsHolder() {
+			a.note("lab %s is up: %s", t.Name, use)
 			return errors.Join(l.Leave(), l.Close())
 		}
-		a.note("lab %s is up while this process runs, because the process forwards frames of the emulated links: stop it with Ctrl-C or \"headgate lab down %s\"", t.Name, t.Name)
+		a.note("lab %s is up while this process runs, because the process forwards frames of the emulated links: %s or Ctrl-C", t.Name, use)
 		<-ctx.Done()
 		return l.Close()
 	}
@@ -222,12 +224,14 @@ func onlyLab(labs []lab.Leftover) (string, error) {
 
 func labExecCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "exec HOST [--lab NAME] -- COMMAND [ARG...]",
+		Use:   "exec [--lab NAME] HOST -- COMMAND [ARG...]",
 		Short: "Run a command on a host of a lab",
 		Long:  `Exec runs a command on a host of a lab that is up. The exit code is the command's.`,
 		Example: `  headgate lab exec client -- ping -c 3 10.0.1.2
-  headgate lab exec server --lab demo -- iperf3 -s`,
+  headgate lab exec --lab demo server -- iperf3 -s`,
 		Args: cobra.MinimumNArgs(2),
+
+		DisableFlagsInUseLine: true, // the command comes last
 	}
 	name := c.Flags().String("lab", "", "the lab, if more than one is up")
 	completeFlag(c, "lab", completeLabs)

@@ -92,6 +92,9 @@ func (a *app) labRun(t *lab.Topology, o labRunFlags) (err error) {
 	if r.Interrupted {
 		a.note("run interrupted after %.1f s", r.Seconds)
 	}
+	if *o.output == "table" {
+		a.note("to use the lab yourself, create it with \"headgate lab up -f FILE\", and run commands on its hosts with \"headgate lab exec HOST -- COMMAND\"")
+	}
 	if len(r.Unusable) > 0 {
 		return fmt.Errorf("results are unusable: %s: repeat the run on a less loaded machine or with lower rates, or raise late_bound of the link", strings.Join(r.Unusable, "; "))
 	}

@@ -85,7 +85,7 @@ func TestLabUpExecDown(t *testing.T) {
 	name := lab.UniqueName("cli")
 	file := labFile(t, name, "", "")
 	t.Cleanup(func() { lab.Down(name) })
-	if code, out, errs := labProgram("up", "-f", file); code != exitOK || !strings.Contains(out, "50Mbit") {
+	if code, out, errs := labProgram("up", "-f", file); code != exitOK || !strings.Contains(out, "50Mbit") || !strings.Contains(errs, "lab "+name+" is up: run programs on its hosts with \"headgate lab exec HOST -- COMMAND\", remove it with \"headgate lab down "+name) {
 		t.Fatalf("up: exit %d\n%s%s", code, out, errs)
 	}
 	if code, _, errs := labProgram("up", "-f", file); code != exitUsage || !strings.Contains(errs, "headgate lab down "+name) {
@@ -122,7 +122,7 @@ duration: 1s
 		t.Errorf("%+v", r)
 	}
 	code, out, errs = labProgram("run", "-f", file, "--interval", "500ms")
-	if code != exitOK || !strings.Contains(out, "DELIVERED") || strings.Count(errs, "\n") != 3 {
+	if code != exitOK || !strings.Contains(out, "DELIVERED") || strings.Count(errs, "\n") != 4 || !strings.Contains(errs, "headgate lab exec HOST -- COMMAND") {
 		t.Errorf("run: exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -75,15 +75,10 @@ collector. The file is replaced atomically.`,
 // loadServers reads a file with exactly one list of servers.
 func loadServers(file string, stdin io.Reader) (config.Servers, error) {
 	set, err := config.Load([]string{file}, stdin)
-	switch {
-	case err != nil:
+	if err != nil {
 		return config.Servers{}, err
-	case len(set.Servers) == 0:
-		return config.Servers{}, config.Errors{{File: file, Message: "no list of servers in the file: write a document with kind: Servers"}}
-	case len(set.Servers) > 1:
-		return config.Servers{}, config.Errors{{File: file, Line: set.Servers[1].Line, Message: "a second list of servers: write each list in its own file"}}
 	}
-	return set.Servers[0], nil
+	return only("Servers", []string{file}, set.Servers, func(l config.Servers) (string, int) { return l.File, l.Line })
 }
 
 // mesh measures all pairs, and prints and writes the results.

@@ -53,11 +53,12 @@ says so, and listens for applications. It ends on SIGTERM, and with it the conne
 		if err != nil {
 			return err
 		}
-		if len(set.Relays) != 1 {
-			return config.Errors{{File: (*files)[0], Message: "must have exactly one document of kind: Relay"}}
+		document, err := only("Relay", *files, set.Relays, func(r config.Relay) (string, int) { return r.File, r.Line })
+		if err != nil {
+			return err
 		}
-		a.notes(set.Relays[0].Notes)
-		p := set.Relays[0].Policy
+		a.notes(document.Notes)
+		p := document.Policy
 		auth, err := host.ReadAuth(p)
 		if err != nil {
 			return err

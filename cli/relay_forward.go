@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -21,27 +22,28 @@ import (
 
 func relayForwardCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "forward LISTEN HOST:PORT --exit ADDRESS --key FILE",
+		Use:   "forward LISTEN HOST:PORT --exit ADDRESS --key-file FILE",
 		Short: "Forward a local port to a destination over an exit",
 		Long: `Forward listens on LISTEN, and carries each connection over the exit to HOST:PORT. It needs no
 configuration file. LISTEN is IP:PORT, or PORT for 127.0.0.1. Names are resolved once, when
 the command starts. The exit must allow the destination. It ends on SIGTERM, and with it the
-connections that it carries.
+connections that it carries. "headgate relay status --agent forward-8022" prints the status of
+the one that listens on port 8022 of 127.0.0.1; with another address, the name has it too.
 
 An exit with several addresses that different paths lead to: repeat --exit.`,
-		Example: `  headgate relay forward 8022 10.2.0.5:22 --exit 192.0.2.2:8424 --key /etc/headgate/relay.key
-  headgate relay forward 8022 10.2.0.5:22 --exit 192.0.2.2:8424 --exit 198.51.100.2:8424 --key relay.key`,
+		Example: `  headgate relay forward 8022 10.2.0.5:22 --exit 192.0.2.2:8424 --key-file /etc/headgate/relay.key
+  headgate relay forward 8022 10.2.0.5:22 --exit 192.0.2.2:8424 --exit 198.51.100.2:8424 --key-file relay.key`,
 		Args: cobra.ExactArgs(2),
 	}
 	var f forwarding
 	var keyFile string
 	c.Flags().StringArrayVar(&f.exits, "exit", nil, "the `ADDRESS` of the exit, HOST:PORT; repeat it for each further address of the same exit")
-	c.Flags().StringVar(&keyFile, "key", "", "the `FILE` with the key that all relay agents share")
+	c.Flags().StringVar(&keyFile, "key-file", "", "the `FILE` with the key that all relay agents share")
 	c.Flags().IntVar(&f.streams, "streams", 0, "the number of streams of each path; 0 chooses as many as help")
 	c.Flags().BoolVar(&f.encrypt, "encrypt", true, "encrypt the streams; the exit must have the same setting")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(f.exits) == 0 || keyFile == "" {
-			return usageError{errors.New("--exit or --key is missing: set --exit to the address of the exit and --key to the file with the key"), c.CommandPath()}
+			return usageError{errors.New("--exit or --key-file is missing: set --exit to the address of the exit and --key-file to the file with the key"), c.CommandPath()}
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), unix.SIGTERM, os.Interrupt)
 		defer stop()
@@ -90,7 +92,7 @@ func (f forwarding) policy(ctx context.Context, listen, to string) (p relay.Poli
 	}
 	exit.Address = exit.Paths[0].Address
 	return relay.Policy{
-		Name: "forward", Plain: !f.encrypt, Exits: []relay.Exit{exit},
+		Name: "forward-" + strings.TrimPrefix(listen, "127.0.0.1:"), Plain: !f.encrypt, Exits: []relay.Exit{exit},
 		Forwards: []relay.Forward{{Listen: listen, To: at}},
 	}, nil
 }

@@ -60,7 +60,7 @@ func TestRelayForward(t *testing.T) {
 		done <- host.Run(ctx, relay.Policy{Name: "exit", Accept: accept}, auth, slog.New(slog.DiscardHandler), func() { close(ready) })
 	}()
 	<-ready
-	c := exec.CommandContext(t.Context(), os.Args[0], "relay", "forward", ports[1], server.Addr().String(), "--exit", ports[0], "--key", file, "--streams", "2")
+	c := exec.CommandContext(t.Context(), os.Args[0], "relay", "forward", ports[1], server.Addr().String(), "--exit", ports[0], "--key-file", file, "--streams", "2")
 	c.Env = append(os.Environ(), fakeEnv+"="+w.dir)
 	said, err := c.StderrPipe()
 	if err != nil {
@@ -99,20 +99,23 @@ func TestRelayForwardArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := p.Exits[0]
-	if p.Forwards[0].Listen != "127.0.0.1:8022" || !p.Forwards[0].To.Addr().IsLoopback() || p.ExitFor(p.Forwards[0].To.Addr()) != 0 || p.Plain ||
+	if p.Name != "forward-8022" || p.Forwards[0].Listen != "127.0.0.1:8022" || !p.Forwards[0].To.Addr().IsLoopback() || p.ExitFor(p.Forwards[0].To.Addr()) != 0 || p.Plain ||
 		e.Address.String() != "192.0.2.2:8424" || len(e.Paths) != 2 || e.Paths[1].Address.String() != "[2001:db8::2]:8424" || e.Paths[1].Streams != 3 {
 		t.Errorf("%+v", p)
+	}
+	if p, err := (forwarding{exits: []string{"192.0.2.2:8424"}}).policy(t.Context(), "0.0.0.0:8022", "localhost:22"); err != nil || p.Name != "forward-0.0.0.0:8022" {
+		t.Errorf("%+v, %v", p, err)
 	}
 	w := newWorld(t)
 	key := w.write("relay.key", strings.Repeat("k", 32))
 	for line, want := range map[string]string{
 		"8022":                                   "missing argument",
-		"8022 10.2.0.5:22 --key " + key:          "--exit or --key is missing",
-		"8022 10.2.0.5:22 --exit 192.0.2.2:8424": "--exit or --key is missing",
-		"0 10.2.0.5:22 --exit 192.0.2.2:8424 --key " + key:                  "not an address to listen on",
-		"8022 10.2.0.5 --exit 192.0.2.2:8424 --key " + key:                  "\"10.2.0.5\" is not HOST:PORT",
-		"8022 10.2.0.5:22 --exit 192.0.2.2 --key " + key:                    "--exit: \"192.0.2.2\" is not HOST:PORT",
-		"8022 10.2.0.5:22 --streams 999 --exit 192.0.2.2:8424 --key " + key: "--streams 999 is out of range",
+		"8022 10.2.0.5:22 --key-file " + key:     "--exit or --key-file is missing",
+		"8022 10.2.0.5:22 --exit 192.0.2.2:8424": "--exit or --key-file is missing",
+		"0 10.2.0.5:22 --exit 192.0.2.2:8424 --key-file " + key:                  "not an address to listen on",
+		"8022 10.2.0.5 --exit 192.0.2.2:8424 --key-file " + key:                  "\"10.2.0.5\" is not HOST:PORT",
+		"8022 10.2.0.5:22 --exit 192.0.2.2 --key-file " + key:                    "--exit: \"192.0.2.2\" is not HOST:PORT",
+		"8022 10.2.0.5:22 --streams 999 --exit 192.0.2.2:8424 --key-file " + key: "--streams 999 is out of range",
 	} {
 		if r := w.run(append([]string{"relay", "forward"}, strings.Fields(line)...)...); r.code != exitUsage || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d, %s", line, r.code, r.err)

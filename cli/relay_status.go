@@ -19,12 +19,14 @@ func relayStatusCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Print the status of a running relay agent",
-		Long: `Status queries "headgate relay run" on this machine. It prints the paths to each exit and from
+		Long: `Status queries "headgate relay run" and "relay forward" on this machine. It prints the paths to each exit and from
 each entry with their streams, round-trip times and rates, and the connections with their rates
 in the last second, what they have sent and received, and the bytes that wait: for a stream or
 an acknowledgement (WAITING), for the application (UNREAD), and for earlier bytes (REORDER).
 
 SENDING and SENT are from this agent to the other, in bit/s and bytes of the applications.
+
+If several agents are running, status lists them, and --agent selects one.
 
 With --ended it prints the last 1000 connections that have ended, and the part of their bytes
 that each path has carried.`,
@@ -39,6 +41,16 @@ that each path has carried.`,
 	ended := c.Flags().Bool("ended", false, "print the last connections that have ended")
 	c.MarkFlagsMutuallyExclusive("streams", "ended")
 	c.RunE = func(*cobra.Command, []string) error {
+		if *output == "table" && !*ended && !*streams {
+			all, err := queryRelays(*agent)
+			if err != nil {
+				return err
+			}
+			if len(all) > 1 {
+				return view.WriteRelayAgents(a.out, all)
+			}
+			return view.WriteRelay(a.out, all[0], false)
+		}
 		s, err := queryRelay(*agent)
 		if err != nil {
 			return err
@@ -112,31 +124,43 @@ func relayAgentFlag(c *cobra.Command) *string {
 
 // queryRelay queries an agent of this machine, or the only one for "".
 func queryRelay(name string) (host.Status, error) {
+	all, err := queryRelays(name)
+	switch {
+	case err != nil:
+		return host.Status{}, err
+	case len(all) > 1:
+		var names []string
+		for _, s := range all {
+			names = append(names, s.Agent)
+		}
+		return host.Status{}, fmt.Errorf("several relay agents are running: set --agent to one of %s", strings.Join(names, ", "))
+	}
+	return all[0], nil
+}
+
+// queryRelays queries an agent of this machine, or all for "". It returns at least one.
+func queryRelays(name string) (all []host.Status, err error) {
 	names := []string{name}
 	if name == "" {
 		names = host.Running()
 	}
-	var running []string
-	var only host.Status
 	for _, n := range names {
 		s, err := host.QueryStatus(n)
 		switch {
 		case errors.Is(err, host.ErrNotRunning): // a killed agent left its socket
 		case errors.Is(err, os.ErrPermission):
-			return s, fmt.Errorf("cannot query the relay agent: %w", err)
+			return nil, fmt.Errorf("cannot query the relay agent %s: %w", n, err)
 		case err != nil:
-			return s, err
+			return nil, err
 		default:
-			running, only = append(running, n), s
+			all = append(all, s)
 		}
 	}
 	switch {
-	case len(running) == 1:
-		return only, nil
-	case len(running) > 1:
-		return host.Status{}, fmt.Errorf("several relay agents are running: set --agent to one of %s", strings.Join(running, ", "))
+	case len(all) > 0:
+		return all, nil
 	case name != "":
-		return host.Status{}, fmt.Errorf("relay agent %s is not running on this machine: start it with \"headgate relay run -f FILE\"", name)
+		return nil, fmt.Errorf("relay agent %s is not running on this machine: start it with \"headgate relay run -f FILE\"", name)
 	}
-	return host.Status{}, errors.New("no relay agent is running on this machine: start one with \"headgate relay run -f FILE\"")
+	return nil, errors.New("no relay agent is running on this machine: start one with \"headgate relay run -f FILE\"")
 }

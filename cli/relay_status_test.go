@@ -121,6 +121,13 @@ func TestRelayStatus(t *testing.T) {
 	if text := w.must("relay", "status", "--ended", "--agent", name).out; !strings.Contains(text, app.LocalAddr().String()) {
 		t.Errorf("--ended:\n%s", text)
 	}
+	startRelay(t, w, name+"-too", l.Addr().String())
+	if text := w.must("relay", "status").out; !strings.HasPrefix(text, "AGENT ") || !strings.Contains(text, "\n"+name+" ") || !strings.Contains(text, "\n"+name+"-too ") {
+		t.Errorf("two agents:\n%s", text)
+	}
+	if r := w.run("relay", "status", "-o", "json"); r.code != exitFailed || !strings.Contains(r.err, "several relay agents are running: set --agent to one of ") {
+		t.Errorf("two agents, -o json: %+v", r)
+	}
 	if r := w.run("relay", "top", "--interval", "1ns", "--agent", name); r.code != exitUsage {
 		t.Errorf("--interval 1ns: %+v", r)
 	}

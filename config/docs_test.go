@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDocumentedConfiguration parses every Interface, Servers and Controllers document in the
+// TestDocumentedConfiguration parses every document but labs in the
 // Markdown files, so that copied examples are valid.
 func TestDocumentedConfiguration(t *testing.T) {
 	found := 0
@@ -22,7 +22,8 @@ func TestDocumentedConfiguration(t *testing.T) {
 		}
 		for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
-			if !strings.Contains(block, "kind: Interface") && !strings.Contains(block, "kind: Servers") && !strings.Contains(block, "kind: Controllers") {
+			if !strings.Contains(block, "kind: Interface") && !strings.Contains(block, "kind: Servers") && !strings.Contains(block, "kind: Controllers") &&
+				!strings.Contains(block, "kind: Relay") && !strings.Contains(block, "kind: Collective") {
 				continue
 			}
 			found++

@@ -19,6 +19,7 @@ import (
 	"headgate.dev/headgate/api/agents"
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/metrics"
 	"headgate.dev/headgate/store"
@@ -91,10 +92,10 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 		return nil, err
 	}
 	if out.api, err = net.Listen("tcp", c.API); err != nil {
-		return nil, fmt.Errorf("cannot serve the API: %w", err)
+		return nil, fmt.Errorf("cannot serve the API: %w", listen.Remedy(err, "--listen, or the key api in the document of kind: Controllers,"))
 	}
 	if out.agents, err = net.Listen("tcp", c.Agents); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot serve agents: %w", err), out.api.Close())
+		return nil, errors.Join(fmt.Errorf("cannot serve agents: %w", listen.Remedy(err, "--listen, or the key agents in the document of kind: Controllers,")), out.api.Close())
 	}
 	hosts := slices.Clone(c.Hosts)
 	for _, l := range []net.Listener{out.api, out.agents} {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"headgate.dev/headgate/internal/listen"
 )
 
 // Listen opens the listener for Serve, so that the caller gets an error for an address in use before it starts
@@ -17,7 +19,7 @@ import (
 func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot serve metrics: %w", err)
+		return nil, fmt.Errorf("cannot serve metrics: %w", listen.Remedy(err, "--metrics"))
 	}
 	return l, nil
 }

@@ -11,5 +11,6 @@
 //
 // The waiting process holds a lock on NS.waiter (flock(2), which the kernel releases when
 // the process ends): NS.waiting without a held lock is a rollback that will not happen by
-// itself. A process that changes shaping holds NS.lock.
+// itself. A process that changes shaping holds NS.lock. Both files are removed with the lock; those of a
+// killed process stay until the next one that takes the lock in this namespace.
 package pending

@@ -262,20 +262,38 @@ func (s *Store) hasWaiter() bool {
 	return flock.IsLocked(f)
 }
 
-// lock opens a file and locks it until release is called.
+// lock creates a file, and locks it until release is called, which removes it. A process that waited for the lock of a
+// file that was removed meanwhile has the lock of no file of this name, and tries again.
 func lock(path string, take func(*os.File) error) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := take(f); err != nil {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		if err := take(f); err != nil {
+			f.Close()
+			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+		}
+		if isAt(f, path) {
+			return func() {
+				if isAt(f, path) {
+					os.Remove(path)
+				}
+				f.Close()
+			}, nil
+		}
 		f.Close()
-		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
 	}
-	return func() { f.Close() }, nil
+}
+
+// isAt reports whether an open file is still the one at a path.
+func isAt(f *os.File, path string) bool {
+	open, err := f.Stat()
+	now, err2 := os.Stat(path)
+	return err == nil && err2 == nil && os.SameFile(open, now)
 }
 
 // writeFile replaces a file atomically: after a crash it has the old or the new content.

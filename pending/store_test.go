@@ -45,6 +45,38 @@ func (s *Store) mustRead(t *testing.T) (Change, Stage) {
 	return c, stage
 }
 
+// Many holders of the lock exclude each other, and leave no file.
+func TestLockIsRemoved(t *testing.T) {
+	s := newStore(t)
+	var held atomic.Int32
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for range 100 {
+				unlock, err := s.Lock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if held.Add(1) != 1 {
+					t.Error("two processes hold the lock")
+				}
+				held.Add(-1)
+				unlock()
+			}
+		})
+	}
+	all.Wait()
+	release, err := s.markWaiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if left, err := os.ReadDir(filepath.Dir(s.base)); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
 func nothing(Snapshot) error { return nil }
 
 func TestStages(t *testing.T) {

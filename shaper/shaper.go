@@ -87,7 +87,7 @@ type Shaper interface {
 
 // Errors that callers distinguish.
 var (
-	ErrNotShaped  = errors.New("has no bandwidth groups")
+	ErrNotShaped  = errors.New("has no bandwidth groups: create some with \"headgate apply -f FILE\"")
 	ErrForeign    = errors.New("has foreign traffic control")
 	ErrNoDevice   = errors.New("no such device")
 	ErrPermission = errors.New("permission denied: requires CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (run as root)")

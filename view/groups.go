@@ -65,9 +65,9 @@ func WriteGroups(w io.Writer, states, before []shaper.State) error {
 func offloadsLine(all []shaper.DeviceSetting) (line string) {
 	said := ""
 	for _, o := range all {
-		what := fmt.Sprintf(" %v (before: %v)", unit.Bytes(o.Value), unit.Bytes(o.Before))
+		what := fmt.Sprintf(" %d bytes (before: %d)", o.Value, o.Before)
 		if o.ChangedByOther {
-			what = fmt.Sprintf(" %v (set by another program, left alone)", unit.Bytes(o.Value))
+			what = fmt.Sprintf(" %d bytes (set by another program, left alone)", o.Value)
 		}
 		if what == said {
 			line = strings.TrimSuffix(line, said) + ", "

@@ -81,6 +81,17 @@ func relayText(s host.Status, streams bool) string {
 	return b.String()
 }
 
+// WriteRelayAgents lists the relay agents of a machine.
+func WriteRelayAgents(w io.Writer, all []host.Status) error {
+	rows := [][]string{{"AGENT", "AGE", "EXITS", "ENTRIES", "STREAMS", "CONNECTIONS", "SENDING", "RECEIVING", "ENDED", "FAILED"}}
+	for _, s := range all {
+		t := s.Total
+		rows = append(rows, []string{s.Agent, age(s.At.Sub(s.Began)), fmt.Sprint(len(s.Exits)), fmt.Sprint(len(s.Entries)), fmt.Sprint(t.Streams), fmt.Sprint(t.Connections),
+			rounded.Rate(float64(t.SendRate)), rounded.Rate(float64(t.ReceiveRate)), fmt.Sprint(t.Ended), fmt.Sprint(t.Failed)})
+	}
+	return text.Table(w, "", rows)
+}
+
 func pathRows(peer string, all []host.PeerStatus) [][]string {
 	rows := [][]string{{peer, "PATH", "STATE", "STREAMS", "RTT", "SENDING", "RECEIVING", "SENT", "RECEIVED"}}
 	for _, p := range all {

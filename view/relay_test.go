@@ -50,6 +50,11 @@ func TestWriteRelay(t *testing.T) {
 	}
 	golden.Compare(t, "testdata/relay-streams.txt", b.String())
 	b.Reset()
+	if err := WriteRelayAgents(&b, []host.Status{relayStatus(), {Agent: "forward-8022"}}); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/relay-agents.txt", b.String())
+	b.Reset()
 	if err := WriteRelay(&b, host.Status{Agent: "new"}, false); err != nil || b.String() != "agent new for 0s: 0 connections, 0 streams, sending 0, receiving 0; 0 ended, 0 of them failed\n" {
 		t.Errorf("%q, %v", b.String(), err)
 	}

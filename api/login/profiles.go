@@ -101,6 +101,9 @@ func (all Logins) Find(server string) (Credentials, error) {
 	slices.Sort(names)
 	switch len(names) {
 	case 0:
+		if server == "" {
+			return Credentials{}, errors.New("no login is stored: log in with \"headgate login URL\"")
+		}
 		return Credentials{}, fmt.Errorf("no login for %q: run \"headgate login URL\" first", server)
 	case 1:
 		return all.Profiles[names[0]], nil

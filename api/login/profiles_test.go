@@ -25,7 +25,7 @@ func TestFindLogin(t *testing.T) {
 		{older, one, "c", ""},
 		{older, two, "", "select one by its profile: a, b"},
 		{older, "", "", `no login for "away"`},
-		{Logins{}, "", "", `no login for ""`},
+		{Logins{}, "", "", `no login is stored: log in with "headgate login URL"`},
 	} {
 		for range 20 { // maps have no order
 			l, err := c.all.Find(c.server)

@@ -37,7 +37,7 @@ func (h *Host) Serve(instance string) (*Server, error) {
 	s := &Server{host: h}
 	var err error
 	if s.Server, err = ask.Serve(socketPath(instance), s.answer); err != nil {
-		return nil, fmt.Errorf("cannot open the socket: %w", err)
+		return nil, err
 	}
 	return s, nil
 }

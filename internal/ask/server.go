@@ -48,7 +48,7 @@ type Server struct {
 func Serve(path string, answer func(Request) any) (*Server, error) {
 	l, err := listen(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot open the socket: %w", err)
 	}
 	s := &Server{listener: l, answer: answer, activeRequests: map[uint32]int{}}
 	go s.serve()
@@ -84,13 +84,13 @@ func listen(path string) (*net.UnixListener, error) {
 		if err == nil {
 			c.Close()
 		}
-		return nil, fmt.Errorf("cannot open socket %s: %w", path, ErrInUse)
+		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
 	default:
-		return nil, fmt.Errorf("cannot open the socket: %w", err)
+		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the socket: %w", err)
+		return nil, err
 	}
 	// All users may connect, whatever the umask is.
 	if err := os.Chmod(path, 0o666); err != nil {

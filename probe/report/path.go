@@ -87,7 +87,7 @@ var answerRows = []struct {
 			return ""
 		}
 		j := a.TokenRate.Joint
-		return fmt.Sprintf("token rate >= %s, or bucket + rate * %.0f ms >= %s", probe.FormatRate(j.Rate), j.Took*1e3, j.Bytes)
+		return fmt.Sprintf("the token rate is at least %s, or the bucket lets %s pass within %v", probe.FormatRate(j.Rate), probe.FormatBytes(float64(j.Bytes)), time.Duration(j.Took*1e9).Round(10*time.Microsecond))
 	}},
 	{"limiter", func(a *path.Answer) string {
 		if a.Limiter == nil {

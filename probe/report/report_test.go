@@ -31,6 +31,8 @@ func TestWrite(t *testing.T) {
 		Limiter: &limiter.Result{Class: limiter.Scheduling}, LayerThree: 0.99, Lost: 0.01, Flaws: []string{"2 packets reordered"}, Bytes: 10_000_000, Seconds: 2.5,
 	}
 	write(Write(&b, &path.Report{Host: "a", RTT: 2 * time.Millisecond, Directions: map[probe.Direction]*path.Answer{probe.Out: answer, probe.In: {Bytes: 1000}}}))
+	unlimited := &tokenrate.Result{Rate: probe.NoEstimate("the train found no limit"), Bucket: probe.NoEstimate("the train found no limit"), Joint: &tokenrate.Joint{Rate: 1e9, Bytes: 2_500_000, Took: 0.02}}
+	write(Write(&b, &path.Report{Host: "b", Directions: map[probe.Direction]*path.Answer{probe.Out: {TokenRate: unlimited, Bytes: 1000}}}))
 	write(WriteWatch(&b, &measure.WatchReport{Host: "a", Directions: map[probe.Direction]*limiter.WatchResult{probe.In: {Cannot: "no packets"}}}))
 	write(WriteComparisons(&b, []measure.Comparison{
 		{First: "a", Second: "b", Result: compare.Result{Ratio: rate(2)}, Bytes: 1000, Seconds: 1}, {First: "a", Second: "c", Result: compare.Result{Ratio: rate(4), Notes: []string{"few samples"}}},

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/peerauth"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/train"
@@ -61,13 +62,13 @@ func (s *Server) Listen(ctx context.Context, address string) error {
 	var l net.ListenConfig
 	tcp, err := l.Listen(ctx, "tcp", address)
 	if err != nil {
-		return err
+		return listen.Remedy(err, "--listen")
 	}
 	l.Control = reuse
 	udp, err := l.ListenPacket(ctx, "udp", tcp.Addr().String())
 	if err != nil {
 		tcp.Close()
-		return err
+		return listen.Remedy(err, "--listen")
 	}
 	s.control, s.turn = tls.NewListener(tcp, c), make(chan struct{}, 1)
 	if s.hellos, err = train.Open(udp.(*net.UDPConn), s.hello); err != nil {

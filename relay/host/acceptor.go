@@ -26,6 +26,8 @@ type Acceptor struct {
 	// Ended is called with the record of a connection that has ended. It may be nil, and must not block.
 	Ended func(ConnectionStatus)
 
+	refused, ended summary // what is logged of streams
+
 	mu    sync.Mutex
 	links map[sessionID]*accepted
 	sos   map[sessionID]*sosAccepted
@@ -55,7 +57,7 @@ func (a *Acceptor) Serve(l net.Listener) error {
 		go func() {
 			defer c.Close()
 			if err := a.serve(c.(*net.TCPConn)); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-				a.Log.Warn("stream of a relay ended", "peer", c.RemoteAddr(), "error", err)
+				a.ended.add(a.Log, "streams of relay agents ended", c.RemoteAddr(), err)
 			}
 		}()
 	}
@@ -63,6 +65,10 @@ func (a *Acceptor) Serve(l net.Listener) error {
 
 func (a *Acceptor) serve(tcp *net.TCPConn) error {
 	over, err := a.Auth.Server(tcp)
+	if err != nil && !errors.Is(err, io.EOF) {
+		a.refused.add(a.Log, "authentication of relay agents failed", tcp.RemoteAddr(), err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

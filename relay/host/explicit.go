@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/relay"
 )
 
@@ -40,8 +41,9 @@ func listenExplicit(ctx context.Context, p relay.Policy, dialers []carrier, log 
 	e := &explicit{policy: p, dialers: dialers, log: log, ctx: ctx}
 	for _, one := range []struct {
 		relay.Proxy
+		key   string
 		serve func(l net.Listener, users Users) error
-	}{{p.Socks, e.serveSocks}, {p.HTTPProxy, e.serveHTTP}} {
+	}{{p.Socks, "socks", e.serveSocks}, {p.HTTPProxy, "http_proxy", e.serveHTTP}} {
 		if one.Listen == "" {
 			continue
 		}
@@ -52,6 +54,7 @@ func listenExplicit(ctx context.Context, p relay.Policy, dialers []carrier, log 
 		var l net.Listener
 		if err == nil {
 			l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", one.Listen)
+			err = listen.Remedy(err, "listen in "+one.key)
 		}
 		if err != nil {
 			for _, l := range all {

@@ -13,6 +13,7 @@ import (
 // kept is a stream that is kept open.
 type kept struct {
 	path   relay.Path
+	reach  *outage // of the path
 	ctx    context.Context
 	cancel context.CancelFunc
 	mu     sync.Mutex
@@ -107,7 +108,7 @@ func (d *Dialer) retire(k *kept) {
 
 // keep keeps one stream open.
 func (d *Dialer) keep(k *kept) {
-	ctx, p := k.ctx, k.path
+	ctx := k.ctx
 	d.add(k)
 	defer d.remove(k)
 	for pause := minPause; ctx.Err() == nil; {
@@ -117,7 +118,7 @@ func (d *Dialer) keep(k *kept) {
 			return
 		}
 		k.fail(err)
-		d.Log.Warn("stream to a relay ended, trying again", "exit", d.Exit.Address, "path", p.Name, "error", err)
+		k.reach.failed(err)
 		if time.Since(began) > maxPause {
 			pause = minPause
 		}
@@ -157,6 +158,7 @@ func (d *Dialer) stream(k *kept) error {
 		return err
 	}
 	defer k.set(nil, 0)
+	defer k.reach.opened()()
 	if err := k.set(in.link, in.number); err != nil {
 		d.Log.Warn("cannot select the congestion control", "exit", d.Exit.Address, "path", p.Name, "error", err)
 	}

@@ -24,10 +24,11 @@ func (d *Dialer) path(ctx context.Context, p relay.Path) {
 	if p.Streams > 0 {
 		tuner = stripe.NewTuner(p.Streams, p.Streams, p.Streams)
 	}
+	reach := &outage{log: d.Log.With("exit", d.Exit.Address, "path", p.Name)}
 	var open []*kept
 	for ctx.Err() == nil {
 		for len(open) < tuner.Streams() {
-			one := &kept{path: p, congestion: choice.Name()}
+			one := &kept{path: p, reach: reach, congestion: choice.Name()}
 			one.ctx, one.cancel = context.WithCancel(ctx)
 			open = append(open, one)
 			all.Go(func() { d.keep(one) })

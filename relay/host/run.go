@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/relay"
 )
 
@@ -60,7 +61,7 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 	if p.Accept.Listen != "" {
 		l, err := Listen(ctx, p.Accept.Listen)
 		if err != nil {
-			return fmt.Errorf("cannot accept streams: %w", err)
+			return fmt.Errorf("cannot accept streams: %w", listen.Remedy(err, "listen in accept"))
 		}
 		listeners = append(listeners, l)
 		a.accepts(acceptor)
@@ -81,7 +82,7 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 	for _, f := range p.Forwards {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 		if err != nil {
-			return fmt.Errorf("cannot accept connections: %w", err)
+			return fmt.Errorf("cannot accept connections: %w", listen.Remedy(err, "listen in forward"))
 		}
 		listeners = append(listeners, l)
 		d := dialers[p.ExitFor(f.To.Addr())]

@@ -42,7 +42,7 @@ type response struct {
 func (a *Agent) serve() (stop func()) {
 	server, err := ask.Serve(socketPath(a.policy.Name), a.answer)
 	if err != nil {
-		a.log.Warn("the status of the agent cannot be queried", "socket", socketPath(a.policy.Name), "error", err)
+		a.log.Warn("the status of the agent cannot be queried", "agent", a.policy.Name, "error", remedy(err))
 	}
 	ticker, done := time.NewTicker(rateInterval), make(chan struct{})
 	go func() {
@@ -65,6 +65,17 @@ func (a *Agent) serve() (stop func()) {
 		}
 		a.records.flush()
 	}
+}
+
+// remedy adds to the error of a socket what to do.
+func remedy(err error) error {
+	switch {
+	case errors.Is(err, ask.ErrInUse):
+		return fmt.Errorf("%w: set another name for one of the two agents", err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w: run the agent as root, or set XDG_RUNTIME_DIR to a directory of its user", err)
+	}
+	return err
 }
 
 func (a *Agent) answer(q ask.Request) any {

@@ -224,6 +224,20 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// A second agent with a name runs without a socket, and logs what to do; the path of the socket is in the line once.
+func TestSocketInUse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	}
+	p := relay.Policy{Name: fmt.Sprintf("test-%d-twice", os.Getpid())}
+	var log safeBuffer
+	defer NewAgent(p, slog.New(slog.DiscardHandler)).serve()()
+	defer NewAgent(p, slog.New(slog.NewTextHandler(&log, nil))).serve()()
+	if text := log.String(); strings.Count(text, socketPath(p.Name)) != 1 || !strings.Contains(text, "another program is listening on it: set another name for one of the two agents") {
+		t.Error(text)
+	}
+}
+
 // Bytes of streams that have ended stay with their path, and their bytes in a second are the rate.
 func TestPathsAndRates(t *testing.T) {
 	p, to := newPair(t, 0), echo(t)

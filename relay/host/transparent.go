@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/relay"
 )
 
@@ -42,7 +43,7 @@ func listenTransparent(ctx context.Context) (all []net.Listener, err error) {
 			for _, l := range all {
 				l.Close()
 			}
-			return nil, fmt.Errorf("cannot take connections: %w", err)
+			return nil, fmt.Errorf("cannot take connections: %w", listen.Remedy(err, ""))
 		}
 		all = append(all, l)
 	}

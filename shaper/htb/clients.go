@@ -36,7 +36,7 @@ func (b builder) clients(out []class, node int, of class, places classifier.Clie
 	n := b.tree.Nodes[node]
 	out[len(out)-1].inner, out[len(out)-1].clients = n.Depth, n.Clients
 	c := class{
-		parent: of.minor, leaf: true, path: of.path + ", each client",
+		parent: of.minor, leaf: true, path: of.path,
 		guarantee: n.Clients.Guarantee, ceiling: n.Clients.Ceiling, queue: b.clientLeaf(n.Clients),
 		htb: b.class(float64(n.Clients.Guarantee), n.Clients.Ceiling),
 	}

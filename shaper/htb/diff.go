@@ -13,12 +13,16 @@ import (
 	"headgate.dev/headgate/shaper/attach"
 	"headgate.dev/headgate/shaper/classifier"
 	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // step is one change to a qdisc tree, as a description and as requests.
 type step struct {
 	change func() shaper.Change // nil if another change includes it
-	add    func(b *nl.Batch, ifindex int)
+	// derived is set if the change follows from others, and has a reason of its own only if there are none: another
+	// program, or version, has changed the object.
+	derived bool
+	add     func(b *nl.Batch, ifindex int)
 }
 
 // options are the constants of the classifier that do not follow from the plan alone; they are
@@ -124,7 +128,7 @@ func nodes(r *classifier.Record) map[uint16]group.Node {
 		for _, n := range t.Nodes {
 			out[r.Class(n)] = n
 			if p, ok := r.Places[n.Path]; ok {
-				out[p.First] = group.Node{Guarantee: n.Clients.Guarantee, Ceiling: n.Clients.Ceiling}
+				out[p.First] = group.Node{Path: n.Path, Guarantee: n.Clients.Guarantee, Ceiling: n.Clients.Ceiling}
 			}
 		}
 	}
@@ -155,10 +159,10 @@ func treeSteps(w desiredSide, have tree) (set, remove []step) {
 	dir := w.String()
 	if !have.present {
 		set = append(set, step{
-			func() shaper.Change {
+			change: func() shaper.Change {
 				return shaper.Change{Verb: "add", Object: dir + " limit", Detail: w.Tree.Limit.String()}
 			},
-			func(b *nl.Batch, ifindex int) { b.AddHTB(ifindex, nl.MakeHandle(major, 0), nl.Root, controlMinor) },
+			add: func(b *nl.Batch, ifindex int) { b.AddHTB(ifindex, nl.MakeHandle(major, 0), nl.Root, controlMinor) },
 		})
 	}
 	if s, ok := classFilterStep(dir+" limit", w, have); ok {
@@ -170,10 +174,7 @@ func treeSteps(w desiredSide, have tree) (set, remove []step) {
 	var leaves []step
 	for _, c := range w.classes {
 		wanted[c.minor] = c.handle()
-		object := dir + " group " + c.path
-		if c.minor == rootMinor {
-			object = dir + " limit"
-		}
+		object := c.object(dir)
 		if s, ok := classStep(object, c, w.was, have); ok {
 			set = append(set, s)
 		}
@@ -193,13 +194,23 @@ func treeSteps(w desiredSide, have tree) (set, remove []step) {
 		s := step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, handle) }}
 		_, beside := wanted[minor&^largeFrames]
 		if minor&largeFrames == 0 && !isClient(minor) || minor&largeFrames != 0 && beside { // otherwise the change of its group includes it
-			s.change = func() shaper.Change {
-				return shaper.Change{Verb: "remove", Object: fmt.Sprintf("%s class %v", dir, handle)}
-			}
+			object, derived := w.removed(minor, handle, wanted)
+			s.derived = derived
+			s.change = func() shaper.Change { return shaper.Change{Verb: "remove", Object: object} }
 		}
 		remove = append(remove, s)
 	}
 	return set, remove
+}
+
+// removed names a class that is removed, and reports whether it is one that users do not configure.
+func (w desiredSide) removed(minor uint16, handle nl.Handle, wanted map[uint16]nl.Handle) (object string, derived bool) {
+	c := class{minor: minor, large: minor&largeFrames != 0, path: w.was[minor&^largeFrames].Path}
+	if !c.derived() && c.path == "" {
+		return fmt.Sprintf("%v class %v", w, handle), false // not Headgate's
+	}
+	_, moves := wanted[minor]
+	return c.object(w.String()), moves || c.derived()
 }
 
 func classStep(object string, c class, was map[uint16]group.Node, have tree) (step, bool) {
@@ -214,10 +225,11 @@ func classStep(object string, c class, was map[uint16]group.Node, have tree) (st
 	case c.large && !beside: // the change of its group includes it
 	case c.client > 1 || c.client == 1 && !exists: // the first client stands for all, and the group for a new client
 	case exists:
-		s.change = func() shaper.Change {
-			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, was[c.minor&^largeFrames], c)}
-		}
+		detail, derived := difference(old.htb, was[c.minor], c)
+		s.derived = derived
+		s.change = func() shaper.Change { return shaper.Change{Verb: "change", Object: object, Detail: detail} }
 	case c.minor != rootMinor: // the change of the tree includes the limit
+		s.derived = c.derived()
 		s.change = func() shaper.Change { return shaper.Change{Verb: "add", Object: object, Detail: describe(c)} }
 	}
 	return s, true
@@ -257,6 +269,7 @@ func innerStep(object string, c class, have tree) (step, bool) {
 		}
 	}}
 	if _, made := have.classes[c.minor]; made { // otherwise the change of its class includes it
+		s.derived = true
 		s.change = func() shaper.Change {
 			return shaper.Change{Verb: "change", Object: object, Detail: "inner HTB"}
 		}
@@ -266,43 +279,57 @@ func innerStep(object string, c class, have tree) (step, bool) {
 
 func describe(c class) string {
 	if n := c.clients; !n.IsZero() {
-		return fmt.Sprintf("guarantee %s, ceiling %v; guarantee %s, ceiling %v for each of %d clients", guaranteed(c.guarantee), c.ceiling, guaranteed(n.Guarantee), n.Ceiling, n.Most)
+		return fmt.Sprintf("guarantee %v, ceiling %v; guarantee %v, ceiling %v for each of %d clients", amount(c.guarantee), amount(c.ceiling), amount(n.Guarantee), amount(n.Ceiling), n.Most)
 	}
-	return fmt.Sprintf("guarantee %s, ceiling %v", guaranteed(c.guarantee), c.ceiling)
+	return fmt.Sprintf("guarantee %v, ceiling %v", amount(c.guarantee), amount(c.ceiling))
 }
 
-func guaranteed(rate unit.Rate) string {
-	if rate == 0 {
-		return "0bit"
+func amount(r unit.Rate) string { return rounded.Amount(uint64(r)) }
+
+// arrow describes the change of a rate, exactly if rounding would hide it.
+func arrow(a, b unit.Rate) string {
+	was, is := amount(a), amount(b)
+	if was == is {
+		was, is = a.String(), b.String()
 	}
-	return rate.String()
+	return was + " -> " + is
 }
 
-// difference describes the changes of an existing class.
-func difference(before nl.HTBClass, was group.Node, c class) string {
+// difference describes the changes of an existing class: those of the configuration, or if there are none, of what is
+// derived from it.
+func difference(before nl.HTBClass, was group.Node, c class) (text string, derived bool) {
 	old, now := c.effective(before), c.effective(c.htb)
 	var parts []string
-	note := func(what string, a, b any) {
-		if a != b {
-			parts = append(parts, fmt.Sprintf("%s %v -> %v", what, a, b))
+	note := func(what string, differs bool, text string) {
+		if differs {
+			parts = append(parts, what+text)
 		}
 	}
-	note("guarantee", guaranteed(was.Guarantee), guaranteed(c.guarantee))
-	if was.Guarantee == c.guarantee { // the total of guarantees has changed, or another program has changed the class
-		note("HTB rate", unit.Rate(old.Rate*8), unit.Rate(now.Rate*8))
+	rate := func(what string, a, b unit.Rate) { note(what, a != b, arrow(a, b)) }
+	number := func(what string, a, b any) { note(what, a != b, fmt.Sprintf("%v -> %v", a, b)) }
+	switch {
+	case c.minor == rootMinor:
+		rate("", was.Ceiling, c.ceiling)
+	case !c.derived() && was.Path != "":
+		rate("guarantee ", was.Guarantee, c.guarantee)
+		rate("ceiling ", was.Ceiling, c.ceiling)
+		number("priority ", old.Prio, now.Prio)
+		number("overhead ", old.Overhead, now.Overhead)
+		number("minimum ", old.Minimum, now.Minimum)
 	}
-	note("ceiling", was.Ceiling, c.ceiling)
-	if was.Ceiling == c.ceiling {
-		note("HTB ceiling", unit.Rate(old.Ceil*8), unit.Rate(now.Ceil*8))
+	if len(parts) > 0 {
+		return strings.Join(parts, ", "), false
 	}
-	note("quantum", unit.Bytes(old.Quantum), unit.Bytes(now.Quantum))
-	note("priority", old.Prio, now.Prio)
-	note("overhead", old.Overhead, now.Overhead)
-	note("minimum", old.Minimum, now.Minimum)
+	rate("HTB rate ", unit.Rate(old.Rate*8), unit.Rate(now.Rate*8))
+	rate("HTB ceiling ", unit.Rate(old.Ceil*8), unit.Rate(now.Ceil*8))
+	number("quantum ", unit.Bytes(old.Quantum), unit.Bytes(now.Quantum))
+	number("priority ", old.Prio, now.Prio)
+	number("overhead ", old.Overhead, now.Overhead)
+	number("minimum ", old.Minimum, now.Minimum)
 	if len(parts) == 0 {
-		return "burst"
+		return "burst", true
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", "), true
 }
 
 // obsolete lists the classes that are not desired, children before parents.

@@ -203,6 +203,7 @@ func leafStep(object string, c class, have tree) (step, bool) {
 		was = old.String()
 	}
 	if _, made := have.classes[c.minor]; made && c.client <= 1 { // otherwise the change of its class includes it
+		s.derived = true
 		s.change = func() shaper.Change {
 			return shaper.Change{Verb: "change", Object: object, Detail: fmt.Sprintf("queue %s -> %v", was, c.queue)}
 		}

@@ -7,7 +7,6 @@ import (
 	"headgate.dev/headgate/internal/nl"
 	"headgate.dev/headgate/shaper"
 	"headgate.dev/headgate/shaper/classifier"
-	"headgate.dev/headgate/unit"
 )
 
 // Super-packets are limited to the size that leaves pass unsplit. The host's own senders obey
@@ -105,7 +104,7 @@ func (k *kernel) sizeStep(side int, want *classifier.GSOChange) (step, bool) {
 		change: func() shaper.Change {
 			return shaper.Change{
 				Verb: "change", Object: "device " + k.Name(),
-				Detail: fmt.Sprintf("%s %v -> %v", sizeNames[side], unit.Bytes(now.Size), unit.Bytes(to.Size)),
+				Detail: fmt.Sprintf("%s %d -> %d bytes", sizeNames[side], now.Size, to.Size),
 			}
 		},
 		add: func(b *nl.Batch, _ int) { k.addSize(b, side, to) },
@@ -127,7 +126,7 @@ func (m *transition) leaves(side int) string {
 	if want == nil || !want.Left || old != nil && old.Left {
 		return ""
 	}
-	return fmt.Sprintf("%s was set to %v by another program and is left unchanged", sizeNames[side], unit.Bytes(want.Set.Size))
+	return fmt.Sprintf("%s was set to %d bytes by another program and is left unchanged", sizeNames[side], want.Set.Size)
 }
 
 // offloads returns the settings of a side that differ from those before shaping.

@@ -97,35 +97,51 @@ func (m *transition) empty() bool {
 	return true
 }
 
+// changes describes the transition, without what follows from other changes.
 func (m *transition) changes() []shaper.Change {
-	out, chain := []shaper.Change{}, m.chainChanges()
+	out, derived, chain := []shaper.Change{}, []shaper.Change{}, m.chainChanges()
+	add := func(all []step) {
+		for _, st := range all {
+			switch {
+			case st.change == nil:
+			case st.derived:
+				derived = append(derived, st.change())
+			default:
+				out = append(out, st.change())
+			}
+		}
+	}
 	for i, s := range m.sides {
 		if s.down {
 			out = append(out, shaper.Change{
 				Verb: "change", Object: m.desired[i].String() + " device " + m.k.sides[i].qdisc.Attrs().Name, Detail: "down -> up",
 			})
 		}
-		for _, st := range slices.Concat(s.sizes, s.set) {
-			if st.change != nil {
-				out = append(out, st.change())
-			}
-		}
+		add(s.sizes)
+		add(s.set)
 		if s.rules != nil {
 			out = append(out, *s.rules)
 		}
-		for _, st := range s.remove {
-			if st.change != nil {
-				out = append(out, st.change())
-			}
-		}
+		add(s.remove)
 		if s.gone {
 			out = append(out, shaper.Change{Verb: "remove", Object: [2]string{"egress", "ingress"}[i] + " shaping"})
 		}
 		if (s.program || s.record || s.newClassTimes) && len(s.set)+len(s.remove) == 0 && s.rules == nil && (i != ingress || len(chain) == 0) {
-			out = append(out, shaper.Change{Verb: "change", Object: m.desired[i].String() + " record", Detail: m.leaves(i)})
+			dir := m.desired[i].String()
+			switch left := m.leaves(i); {
+			case left != "":
+				out = append(out, shaper.Change{Verb: "change", Object: dir + " record", Detail: left})
+			case s.program:
+				derived = append(derived, shaper.Change{Verb: "change", Object: dir + " classifier", Detail: "the program is loaded again"})
+			default:
+				derived = append(derived, shaper.Change{Verb: "change", Object: dir + " record", Detail: "the configuration that the kernel keeps"})
+			}
 		}
 	}
-	return append(out, chain...)
+	if out = append(out, chain...); len(out) > 0 {
+		return out
+	}
+	return derived
 }
 
 // make executes the transition, or rolls it back. Programs and maps are created first, without

@@ -111,7 +111,7 @@ type class struct {
 	clients       group.Clients
 	htb           nl.HTBClass
 	queue         leaf   // only of a leaf
-	path          string // of the group, for messages
+	path          string // of the group, for messages; "" if it belongs to no group
 	// guarantee and ceiling are those of the group, for messages: the class's own rate may be
 	// lower (builder.guarantees), and its own ceiling higher, if the parent group limits it.
 	guarantee, ceiling unit.Rate
@@ -132,6 +132,29 @@ func (c class) above() nl.Handle {
 	return topClass(c.parent)
 }
 
+// object names the class in a change.
+func (c class) object(direction string) string {
+	of := direction + " group " + c.path
+	switch {
+	case c.minor == rootMinor:
+		return direction + " limit"
+	case c.minor == controlMinor:
+		return direction + " control traffic"
+	case c.minor == dropMinor:
+		return direction + " dropped packets"
+	case c.large && c.path == "":
+		return direction + " frames above the MTU"
+	case c.large:
+		return of + ", frames above the MTU"
+	case c.client > 0:
+		return of + ", each client"
+	}
+	return of
+}
+
+// derived reports whether no group of the configuration, nor its limit, is the class.
+func (c class) derived() bool { return c.large || c.minor == controlMinor || c.minor == dropMinor }
+
 // largeFrameClass returns the class for packets larger than c's leaf passes, if that leaf splits packets.
 // It exists because TBF's largest packet is fixed at creation, while any program may raise the
 // device's MTU at any time. With the original MTU no packet uses the twin, and afterwards all
@@ -140,7 +163,6 @@ func (c class) above() nl.Handle {
 func (b builder) largeFrameClass(c class) class {
 	c.minor |= largeFrames
 	c.leaf, c.queue, c.large = false, leaf{}, true
-	c.path += " (frames above the MTU)"
 	c.htb.Quantum *= uint32(1 + largeFrame/b.maxPacket(c.ceiling))
 	return c
 }
@@ -152,7 +174,7 @@ func (b builder) largeFrameClass(c class) class {
 func (b builder) sharedLargeFrameClass(parent uint16, first class) class {
 	first.minor, first.parent = parent|largeFrames, parent
 	first.leaf, first.queue, first.large = false, leaf{}, true
-	first.path = "(frames above the MTU)"
+	first.path = ""
 	first.htb.Rate, first.htb.Buffer = 1, nl.BufferTicks(superPacket, 1)
 	return first
 }
@@ -189,14 +211,14 @@ func (b builder) classes(minor func(node int) uint16, places map[string]classifi
 	out := []class{
 		{minor: rootMinor, ceiling: t.Limit, htb: b.root()},
 		{
-			minor: controlMinor, parent: rootMinor, leaf: true, path: "(control)", guarantee: t.Limit / controlPart, ceiling: t.Limit / controlCeiling,
+			minor: controlMinor, parent: rootMinor, leaf: true, guarantee: t.Limit / controlPart, ceiling: t.Limit / controlCeiling,
 			htb:   b.control(),
 			queue: b.leaf(t.Limit/controlPart, t.Limit/controlCeiling),
 		},
 	}
 	if b.link.byAction {
 		out = append(out, class{
-			minor: dropMinor, parent: rootMinor, leaf: true, path: "(dropped)", htb: nl.HTBClass{Rate: 1, Ceil: 1, Quantum: uint32(b.link.frame())},
+			minor: dropMinor, parent: rootMinor, leaf: true, htb: nl.HTBClass{Rate: 1, Ceil: 1, Quantum: uint32(b.link.frame())},
 			queue: leaf{fifo: nl.Leaf{Limit: 1}}, // smaller than any packet
 		})
 	}

@@ -129,7 +129,7 @@ func (s *sideTransition) compare(old *classifier.Record) (out []shaper.Change) {
 		}
 	}
 	if len(out) == 0 {
-		add("change", "record", "")
+		add("change", "record", "the configuration that the kernel keeps")
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"headgate.dev/headgate/internal/listen"
 )
 
 // RunChild is the main function of the child process: it runs the member that a file describes until
@@ -22,7 +24,7 @@ func RunChild(file string) error {
 	}
 	e, err := embed.StartEtcd(c)
 	if err != nil {
-		return fmt.Errorf("cannot start etcd: %w", err)
+		return fmt.Errorf("cannot start etcd: %w", listen.Remedy(err, "the port store or peers in a document of kind: Controllers"))
 	}
 	defer e.Close()
 	parent := make(chan struct{})
