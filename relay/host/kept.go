@@ -13,6 +13,7 @@ import (
 // kept is a stream that is kept open.
 type kept struct {
 	path   relay.Path
+	in     *session
 	ctx    context.Context
 	cancel context.CancelFunc
 	mu     sync.Mutex
@@ -137,27 +138,29 @@ func (d *Dialer) stream(k *kept) error {
 		return err
 	}
 	defer tcp.Close()
+	in := k.in
 	d.mu.Lock()
-	d.now.number++
-	in := d.now
+	in.number++
+	number, established := in.number, in.established
 	d.mu.Unlock()
-	if _, err := over.Write(appendHello(in.id, in.number)); err != nil {
+	if _, err := over.Write(appendHello(in.id, number)); err != nil {
 		return err
 	}
 	var reply [1]byte
 	if _, err := io.ReadFull(over, reply[:]); err != nil {
 		return err
 	}
-	if err := d.establish(in, reply[0]); err != nil {
+	if err := d.establish(in, established, reply[0]); err != nil {
 		return err
 	}
-	in.link.on(in.number, p.Name)
-	st, err := in.link.addStream(in.number, tcp, over)
+	in.link.on(number, p.Name)
+	st, err := in.link.addStream(number, tcp, over)
 	if err != nil {
 		return err
 	}
+	d.opened(in)
 	defer k.set(nil, 0)
-	if err := k.set(in.link, in.number); err != nil {
+	if err := k.set(in.link, number); err != nil {
 		d.Log.Warn("cannot select the congestion control", "exit", d.Exit.Address, "path", p.Name, "error", err)
 	}
 	return in.link.serve(st)
