@@ -88,7 +88,7 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 		if err != nil {
 			return s, err
 		}
-		t := &taker{policy: p, dialers: s.dialers, log: log}
+		t := &taker{policy: p, dialers: s.dialers, apps: s.apps, log: log}
 		for _, l := range taking {
 			add(l, func() error { return t.serve(l) })
 		}

@@ -53,6 +53,7 @@ func listenTransparent(ctx context.Context, s *sockets) (all []net.Listener, err
 type taker struct {
 	policy  relay.Policy
 	dialers []carrier
+	apps    *applications
 	open    takenSet
 	log     *slog.Logger
 }
@@ -84,6 +85,10 @@ func (t *taker) take(c *net.TCPConn) error {
 	app, err := t.open.add(c, from, to)
 	if err != nil {
 		return err
+	}
+	if t.dialers[n].Streams() == 0 { // intercept has not seen it yet
+		t.apps.Go(func() { forwardDirect(t.apps, app, to, t.log) })
+		return nil
 	}
 	return t.dialers[n].Carry(app, to)
 }

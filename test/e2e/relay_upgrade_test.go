@@ -495,3 +495,48 @@ func TestRelayUpgradeKilled(t *testing.T) {
 	t.Cleanup(r.entry.kill)
 	works("after the former entry was killed before the new one was ready")
 }
+
+// directWithin is the time within which new connections go direct when an agent has ended (issue 27).
+const directWithin = time.Second
+
+// New connections go direct when the entry ends or is killed, and when the exit is killed.
+func TestRelayEnded(t *testing.T) {
+	for _, c := range []struct {
+		name, node string
+		signal     syscall.Signal
+	}{{"the entry ends", "entry", syscall.SIGTERM}, {"the entry is killed", "entry", syscall.SIGKILL}, {"the exit is killed", "exit", syscall.SIGKILL}} {
+		t.Run(c.name, func(t *testing.T) {
+			labtest.Try(t, func(check *labtest.Check) {
+				r := newRelayTest(check)
+				if err := r.echo(r.server.String()); err != nil {
+					t.Fatal(err)
+				}
+				client, err := r.lab.Node("client").Addr(false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, direct := r.seen.Load(client.String()); direct {
+					t.Fatal("a connection goes direct while both agents run")
+				}
+				var tries sync.WaitGroup
+				check.Cleanup(func() {
+					r.entry.kill()
+					tries.Wait()
+				})
+				agent := map[string]*relayProcess{"entry": r.entry, "exit": r.exit}[c.node]
+				agent.signal(c.signal)
+				began := time.Now()
+				r.until("a connection goes direct", func() bool {
+					tries.Go(func() { r.echo(r.server.String()) }) // one to an exit that was just killed waits
+					_, direct := r.seen.Load(client.String())
+					return direct
+				})
+				took := time.Since(began)
+				t.Logf("after %v", took)
+				if took > directWithin {
+					check.Errorf("a connection goes direct after %v, want at most %v", took, directWithin)
+				}
+			})
+		})
+	}
+}
