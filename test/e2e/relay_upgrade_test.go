@@ -51,7 +51,7 @@ type relayProcess struct {
 	ended  chan error    // nil for a process that another one has started
 }
 
-func newRelayTest(t testing.TB) *relayTest {
+func newRelayTest(t testing.TB, entryFlags ...string) *relayTest {
 	labtest.NeedRoot(t)
 	l := labtest.Up(t, &lab.Topology{
 		Name:  "relayup",
@@ -81,7 +81,7 @@ forward: [{listen: "%s", to: "%s"}]
 take: [{dport: [7]}]
 `, r.name("entry"), key, at("exit"), r.server.Addr(), r.forward, r.server))
 	r.exit = r.start("exit")
-	r.entry = r.start("entry", "--metrics", r.metrics)
+	r.entry = r.start("entry", append(entryFlags, "--metrics", r.metrics)...)
 	r.until("connections are taken", func() bool {
 		return strings.Contains(labtest.Run(t, l.Node("entry"), "nft", "list", "ruleset"), "tproxy")
 	})
@@ -142,7 +142,7 @@ func (r *relayTest) serve() {
 // start starts an agent in a node.
 func (r *relayTest) start(node string, args ...string) *relayProcess {
 	r.Helper()
-	socket := filepath.Join(r.dir, node+".notify")
+	socket := filepath.Join(r.TempDir(), "notify")
 	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		r.Fatal(err)
@@ -494,6 +494,53 @@ func TestRelayUpgradeKilled(t *testing.T) {
 	r.entry.pid, _ = strconv.Atoi(r.entry.await("MAINPID="))
 	t.Cleanup(r.entry.kill)
 	works("after the former entry was killed before the new one was ready")
+}
+
+// A connection of a process that was replaced ends after the drain timeout, and the process with it.
+func TestRelayDrainTimeout(t *testing.T) {
+	r := newRelayTest(t, "--drain-timeout", "1s")
+	x := r.transfer(r.server.String())
+	r.until("the transfer is carried", func() bool { return r.status("entry").Total.Connections == 1 })
+	former := r.entry
+	r.entry = former.upgrade()
+	if err := <-former.ended; err != nil {
+		t.Errorf("the former process: %v", err)
+	}
+	if err := <-x.done; err == nil {
+		t.Error("the connection has not ended")
+	}
+	if err := r.echo(r.server.String()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A connection that goes direct, because it began while there was no exit, stays so when the exit returns.
+func TestRelayDirectStays(t *testing.T) {
+	r := newRelayTest(t)
+	r.exit.kill()
+	rules := func() bool {
+		return strings.Contains(labtest.Run(t, r.lab.Node("entry"), "nft", "list", "ruleset"), "tproxy")
+	}
+	r.until("connections go direct", func() bool { return !rules() })
+	c, err := r.dial(r.server.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ask := func(text string) {
+		t.Helper()
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		got := make([]byte, len(text))
+		io.WriteString(c, text)
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != text {
+			t.Errorf("read %q, %v, want %q", got, err, text)
+		}
+	}
+	io.WriteString(c, "e")
+	ask("before")
+	r.exit = r.start("exit")
+	r.until("connections are taken", rules)
+	ask("after")
 }
 
 // directWithin is the time within which new connections go direct when an agent has ended (issue 27).
