@@ -18,6 +18,7 @@ import (
 const (
 	unitFile, unitExposure             = "../packaging/systemd/headgate.service", 31
 	controllerFile, controllerExposure = "../packaging/systemd/headgate-controller.service", 15
+	relayFile, relayExposure           = "../packaging/systemd/headgate-relay.service", 23
 )
 
 // settings parses a unit as section.key: values. It supports one setting per line, which is a
@@ -65,6 +66,17 @@ func TestUnit(t *testing.T) {
 			"Unit.Before":                      "network-pre.target",
 			"Install.WantedBy":                 "multi-user.target",
 		},
+		relayFile: {
+			"Service.Type":                     "notify",         // READY, RELOADING, MAINPID, STOPPING
+			"Service.NotifyAccess":             "all",            // a former process that accepts again
+			"Service.RestartPreventExitStatus": "2 3",            // errors that a restart does not fix
+			"Service.RuntimeDirectory":         "headgate/relay", // the status socket
+			"Service.RuntimeDirectoryPreserve": "yes",            // of other agents, too
+			"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_NET_BIND_SERVICE",
+			"Service.RestrictAddressFamilies":  "AF_NETLINK AF_UNIX AF_INET AF_INET6", // nft and the kernel, the service manager, connections
+			"Unit.ConditionPathExists":         "/etc/headgate/relay.yaml",
+			"Install.WantedBy":                 "multi-user.target",
+		},
 		controllerFile: {
 			"Service.Type":                     "notify", // READY, STOPPING
 			"Service.RestartPreventExitStatus": "2",
@@ -82,7 +94,7 @@ func TestUnit(t *testing.T) {
 			}
 		}
 		for _, line := range append(unit["Service.ExecStart"], unit["Service.ExecReload"]...) {
-			understood(t, strings.Replace(strings.TrimSuffix(line, " $HEADGATE_CONTROLLER"), "/usr/bin/headgate", "headgate", 1))
+			understood(t, strings.Replace(strings.TrimSuffix(strings.TrimSuffix(line, " $HEADGATE_CONTROLLER"), " $HEADGATE_RELAY"), "/usr/bin/headgate", "headgate", 1))
 		}
 	}
 	if !slices.Contains(strings.Fields(settings(t, unitFile)["Service.SystemCallFilter"][0]), "bpf") {
@@ -117,7 +129,7 @@ func TestUnitIsVerified(t *testing.T) {
 		t.Log("systemd-analyze is not installed: the units were only parsed")
 		return
 	}
-	for file, exposure := range map[string]int{unitFile: unitExposure, controllerFile: controllerExposure} {
+	for file, exposure := range map[string]int{unitFile: unitExposure, controllerFile: controllerExposure, relayFile: relayExposure} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

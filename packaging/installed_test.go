@@ -141,9 +141,10 @@ chroot /mnt/root dpkg --purge headgate headgate-agent
 test ! -e /mnt/root/etc/headgate -a ! -e /mnt/root/var/lib/headgate
 chroot /mnt/root dpkg --install ` + work + `/dist/headgate*_` + older + `_*.deb
 test -L /mnt/root/etc/systemd/system/multi-user.target.wants/headgate.service
+test -L /mnt/root/etc/systemd/system/multi-user.target.wants/headgate-relay.service
 chroot /mnt/root getent passwd headgate
 chroot /mnt/root headgate version
-chroot /mnt/root dpkg --purge headgate-controller headgate-agent headgate
+chroot /mnt/root dpkg --purge headgate-controller headgate-agent headgate-relay headgate
 test -z "$(chroot /mnt/root getent passwd headgate)"
 END
 tc qdisc show dev eth0 | grep htb && systemctl is-active headgate && headgate show`)
@@ -156,7 +157,7 @@ func upgrade(t *testing.T, m *machine, l *lab.Lab) {
 	t.Helper()
 	const settles = time.Second
 	labtest.Try(t, func(c *labtest.Check) {
-		m.must("headgate version | grep " + older + " || apt-get install --allow-downgrades ./dist/headgate*_" + older + "_*.deb")
+		m.must("headgate version | grep " + older + " || apt-get install --allow-downgrades ./dist/headgate{,-agent,-controller}_" + older + "_*.deb")
 		m.until("headgate show | grep backup") // the agent has the groups
 		session, err := traffic.Start(c.Context(), l.Host, []traffic.Flow{
 			{Name: "rest", From: "web1", To: "eth0", Protocol: traffic.UDP, DstPort: 5001, Schedule: traffic.Constant(30 * unit.Mbit)},

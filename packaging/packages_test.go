@@ -66,12 +66,12 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// packages returns the three packages in a directory.
+// packages returns the four packages in a directory.
 func packages(t testing.TB, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*.deb"))
-	if err != nil || len(all) != 3 {
-		t.Fatalf("%s has the packages %q, error %v, want three packages", dir, all, err)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%s has the packages %q, error %v, want four packages", dir, all, err)
 	}
 	return all
 }

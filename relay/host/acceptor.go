@@ -31,6 +31,9 @@ type Acceptor struct {
 	mu    sync.Mutex
 	links map[sessionID]*accepted
 	sos   map[sessionID]*sosAccepted
+	open  sync.WaitGroup // the streams
+	// goingAway is set by goAway.
+	goingAway bool
 }
 
 type accepted struct {
@@ -54,12 +57,12 @@ func (a *Acceptor) Serve(l net.Listener) error {
 		if err != nil {
 			return err
 		}
-		go func() {
+		a.open.Go(func() {
 			defer c.Close()
 			if err := a.serve(c.(*net.TCPConn)); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 				a.ended.add(a.Log, "streams of relay agents ended", c.RemoteAddr(), err)
 			}
-		}()
+		})
 	}
 }
 
@@ -104,7 +107,7 @@ func (a *Acceptor) join(id sessionID) (link *Link, reply byte) {
 	if one == nil {
 		reply = newSession
 		one = &accepted{Link: NewLink(a.Options, a.connect)}
-		one.observed.ended = a.Ended
+		one.observed.ended, one.goingAway = a.Ended, a.goingAway
 		a.links[id] = one
 	}
 	if one.orphan != nil {

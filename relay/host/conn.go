@@ -44,12 +44,16 @@ func (l *Link) add(c *stripe.Conn) *conn {
 // run passes the bytes of an application's connection on. link.mu must be held.
 func (k *conn) run(app net.Conn) {
 	k.app = app
+	k.link.carrying++
 	var directions sync.WaitGroup
 	directions.Go(k.send)
 	directions.Go(k.receive)
 	go func() {
 		directions.Wait()
 		app.Close()
+		k.link.mu.Lock()
+		defer k.link.mu.Unlock()
+		k.link.carrying--
 	}()
 }
 

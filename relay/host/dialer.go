@@ -36,71 +36,97 @@ type Dialer struct {
 	// Ended is called with the record of a connection that has ended. It may be nil, and must not block.
 	Ended func(ConnectionStatus)
 
-	mu   sync.Mutex
-	now  session
-	all  []*kept
-	done bool
+	mu sync.Mutex
+	// now carries new connections. next replaces it as soon as it has a stream: an exit that was started again, or is
+	// another process, accepts no further streams for a former session.
+	now, next *session
+	sessions  []*session // these, and those whose last connection has not ended
+	all       []*kept
+	done      bool
+	draining  bool // another process carries new connections
+	ctx       context.Context
+	running   sync.WaitGroup
 }
 
-// session is a session with the exit. An exit that was started again knows nothing of it; then another begins.
+// session is a session with the exit.
 type session struct {
 	id          sessionID
 	link        *Link
 	number      uint32 // of the newest stream
 	established bool
+	// ctx ends when no further streams are opened.
+	ctx context.Context
+	end context.CancelFunc
 }
 
 // NewDialer returns a dialer; Run opens its streams.
 func NewDialer(auth *Auth, exit relay.Exit, o stripe.Options) *Dialer {
 	o.Dialer = true
 	d := &Dialer{Auth: auth, Exit: exit, Options: o, Log: slog.Default()}
-	d.begin()
+	d.now = d.newSession()
 	return d
 }
 
-// begin begins a session. d.mu must be held.
-func (d *Dialer) begin() {
-	d.now = session{link: NewLink(d.Options, nil)}
-	d.now.link.observed = observed{exit: d.Exit.Address.String(), ended: func(c ConnectionStatus) {
+// newSession returns a session without streams. d.mu must be held.
+func (d *Dialer) newSession() *session {
+	s := &session{link: NewLink(d.Options, nil)}
+	s.link.observed = observed{exit: d.Exit.Address.String(), ended: func(c ConnectionStatus) {
 		if d.Ended != nil {
 			d.Ended(c)
 		}
 	}}
-	rand.Read(d.now.id[:])
+	s.link.replaced = func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.replace(s)
+	}
+	rand.Read(s.id[:])
+	d.sessions = append(d.sessions, s)
+	return s
+}
+
+// open keeps the streams of a session open. d.mu must be held.
+func (d *Dialer) open(s *session) {
+	s.ctx, s.end = context.WithCancel(d.ctx)
+	for _, p := range d.Exit.Paths {
+		d.running.Go(func() { d.path(s, p) })
+	}
 }
 
 // Run keeps the streams open until ctx ends.
 func (d *Dialer) Run(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, p := range d.Exit.Paths {
-		all.Go(func() { d.path(ctx, p) })
-	}
+	d.mu.Lock()
+	d.ctx = ctx
+	d.open(d.now)
+	d.mu.Unlock()
 	<-ctx.Done()
 	d.mu.Lock()
 	d.done = true
-	d.now.link.Close()
+	for _, s := range d.sessions {
+		s.link.Close()
+	}
 	d.mu.Unlock()
-	all.Wait()
+	d.running.Wait()
 }
 
 // errRestarted ends a stream of a session that the exit does not know any longer.
 var errRestarted = errors.New("the exit was started again")
 
-// establish decides whether a stream goes on in its session, by what the exit replied.
-func (d *Dialer) establish(in session, reply byte) error {
+// establish decides whether a stream goes on in its session, by what the exit replied. established tells whether the
+// session was when the stream's hello was sent.
+func (d *Dialer) establish(s *session, established bool, reply byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.done:
 		return net.ErrClosed
-	case in.id != d.now.id:
+	case s.ctx.Err() != nil:
 		return errRestarted // another stream has seen it
-	case reply == newSession && in.established: // before this stream's hello
-		d.now.link.Close()
-		d.begin()
+	case reply == newSession && established:
+		d.replace(s)
 		return errRestarted
 	}
-	d.now.established = true
+	s.established = true
 	return nil
 }
 
@@ -120,6 +146,16 @@ func (d *Dialer) link() *Link {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now.link
+}
+
+// links returns all sessions with the exit.
+func (d *Dialer) links() (all []*Link) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.sessions {
+		all = append(all, s.link)
+	}
+	return all
 }
 
 // Streams returns how many streams are open.

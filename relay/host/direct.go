@@ -11,14 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// applications are the connections of applications that no session carries: those whose request is read, and those that
+// go direct.
+type applications struct {
+	ctx context.Context // ends them
+	sync.WaitGroup
+}
+
 // direct is a connection to a destination without a relay.
 type direct struct {
 	net.Conn
-	ctx context.Context
+	apps *applications
 }
 
-// dialDirect connects to a destination. The connection ends with agent.
-func dialDirect(ctx, agent context.Context, to netip.AddrPort) (direct, error) {
+// dialDirect connects to a destination, for an application of apps.
+func dialDirect(ctx context.Context, apps *applications, to netip.AddrPort) (direct, error) {
 	d := net.Dialer{Timeout: connectTimeout, Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) {
 			// So that the agent does not take its own connection; an agent without the right to takes none.
@@ -26,11 +33,11 @@ func dialDirect(ctx, agent context.Context, to netip.AddrPort) (direct, error) {
 		})
 	}}
 	c, err := d.DialContext(ctx, "tcp", to.String())
-	return direct{c, agent}, err
+	return direct{c, apps}, err
 }
 
 // carry passes the bytes of an application's connection on.
-func (d direct) carry(app net.Conn) { go splice(d.ctx, app, d.Conn) }
+func (d direct) carry(app net.Conn) { d.apps.Go(func() { splice(d.apps.ctx, app, d.Conn) }) }
 
 // splice passes bytes on between two connections until both directions have ended. An error of one connection
 // resets both, as does the end of ctx.

@@ -26,8 +26,7 @@ type explicit struct {
 	policy  relay.Policy
 	dialers []carrier
 	log     *slog.Logger
-	// ctx ends the connections that go direct; those over a relay end with their link.
-	ctx context.Context
+	apps    *applications
 }
 
 // explicitListener is a listener for requests. serve serves it until it is closed.
@@ -36,9 +35,9 @@ type explicitListener struct {
 	serve func() error
 }
 
-// listenExplicit opens the listeners for requests. Connections end with ctx.
-func listenExplicit(ctx context.Context, p relay.Policy, dialers []carrier, log *slog.Logger) (all []explicitListener, err error) {
-	e := &explicit{policy: p, dialers: dialers, log: log, ctx: ctx}
+// listenExplicit opens the listeners for requests.
+func listenExplicit(apps *applications, s *sockets, p relay.Policy, dialers []carrier, log *slog.Logger) (all []explicitListener, err error) {
+	e := &explicit{policy: p, dialers: dialers, log: log, apps: apps}
 	for _, one := range []struct {
 		relay.Proxy
 		key   string
@@ -53,7 +52,7 @@ func listenExplicit(ctx context.Context, p relay.Policy, dialers []carrier, log 
 		}
 		var l net.Listener
 		if err == nil {
-			l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", one.Listen)
+			l, err = s.listen(apps.ctx, "tcp", one.Listen, nil)
 			err = listen.Remedy(err, "listen in "+one.key)
 		}
 		if err != nil {
@@ -116,7 +115,7 @@ func (e *explicit) connectTo(ctx context.Context, from, to netip.AddrPort) (outl
 		}
 		e.log.Info("connection goes direct", "to", to, "exit", e.policy.Exits[n].Address, "error", err)
 	}
-	d, err := dialDirect(ctx, e.ctx, to)
+	d, err := dialDirect(ctx, e.apps, to)
 	if err != nil {
 		return nil, err
 	}

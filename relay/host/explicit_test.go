@@ -68,7 +68,7 @@ func newProxied(t *testing.T, usersFile string) *proxied {
 		go func() { d.Run(ctx); close(done) }()
 		t.Cleanup(func() { <-done })
 	}
-	listeners, err := listenExplicit(ctx, p, dialers, quiet)
+	listeners, err := listenExplicit(&applications{ctx: ctx}, &sockets{}, p, dialers, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

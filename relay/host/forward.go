@@ -1,15 +1,13 @@
 package host
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"net/netip"
 )
 
 // forward carries the connections of a listener to a destination. While no stream to the exit is open, they go direct.
-// Direct connections end with ctx.
-func forward(ctx context.Context, l net.Listener, d carrier, to netip.AddrPort, log *slog.Logger) error {
+func forward(apps *applications, l net.Listener, d carrier, to netip.AddrPort, log *slog.Logger) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -18,7 +16,7 @@ func forward(ctx context.Context, l net.Listener, d carrier, to netip.AddrPort, 
 		if d.Streams() > 0 {
 			err = d.Carry(c, to)
 		} else {
-			go forwardDirect(ctx, c, to, log)
+			apps.Go(func() { forwardDirect(apps, c, to, log) })
 		}
 		if err != nil {
 			c.Close()
@@ -27,8 +25,8 @@ func forward(ctx context.Context, l net.Listener, d carrier, to netip.AddrPort, 
 	}
 }
 
-func forwardDirect(ctx context.Context, c net.Conn, to netip.AddrPort, log *slog.Logger) {
-	d, err := dialDirect(ctx, ctx, to)
+func forwardDirect(apps *applications, c net.Conn, to netip.AddrPort, log *slog.Logger) {
+	d, err := dialDirect(apps.ctx, apps, to)
 	if err != nil {
 		log.Warn("cannot connect to the destination without the relay", "from", c.RemoteAddr(), "to", to, "error", err)
 		reset(c)

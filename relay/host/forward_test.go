@@ -28,7 +28,7 @@ func TestForwardDirect(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				forward(ctx, l, d, netip.MustParseAddrPort(c.to), slog.New(slog.DiscardHandler))
+				forward(&applications{ctx: ctx}, l, d, netip.MustParseAddrPort(c.to), slog.New(slog.DiscardHandler))
 			}()
 			var got []byte
 			app, err := net.Dial("tcp", l.Addr().String())

@@ -18,18 +18,22 @@ const maxHeader = 16 << 10
 func (e *explicit) serveHTTP(l net.Listener, users Users) error {
 	s := &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.request(w, r, users) }),
-		BaseContext:       func(net.Listener) context.Context { return e.ctx },
+		BaseContext:       func(net.Listener) context.Context { return e.apps.ctx },
 		ReadHeaderTimeout: handshakeTimeout, IdleTimeout: handshakeTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
 	}
-	defer context.AfterFunc(e.ctx, func() { s.Close() })()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	defer context.AfterFunc(e.apps.ctx, func() { s.Close() })()
+	err := s.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
 	}
-	return nil
+	_ = s.Shutdown(e.apps.ctx) // waits for the requests that have come
+	return err
 }
 
 func (e *explicit) request(w http.ResponseWriter, r *http.Request, users Users) {
+	e.apps.Add(1) // Shutdown does not wait for a connection that was hijacked
+	defer e.apps.Done()
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
 		http.Error(w, "this proxy has the method CONNECT only: make the client tunnel", http.StatusMethodNotAllowed)

@@ -85,11 +85,15 @@ func (i interception) ruleset() string {
 		}
 	}
 	fmt.Fprintf(&b, "\tchain prerouting {\n\t\ttype filter hook prerouting priority mangle; policy accept;\n")
-	if i.exit {
-		fmt.Fprintf(&b, "\t\tmeta l4proto tcp socket transparent 1 meta mark set meta mark & %#x | %#x accept\n", ^uint32(markMask), takenMark)
-	}
 	for _, m := range taken {
-		fmt.Fprintf(&b, "\t\tmeta mark & %#x != %#x %smeta l4proto tcp meta mark set meta mark & %#x | %#x tproxy %s to :%d accept\n", markMask, ownMark, m.text, ^uint32(markMask), takenMark, m.family, i.port)
+		// Later packets are those of a socket, below, or of a connection that goes direct and must stay so. tproxy ends
+		// the rule if nothing listens: the connections of an agent that was killed go direct. It also finds the listener
+		// where the addresses are in TIME_WAIT.
+		fmt.Fprintf(&b, "\t\tmeta mark & %#x != %#x %stcp flags & (fin | syn | rst | ack) == syn tproxy %s to :%d meta mark set meta mark & %#x | %#x accept\n", markMask, ownMark, m.text, m.family, i.port, ^uint32(markMask), takenMark)
+	}
+	// Connections of this agent, also those of a former process with other rules.
+	if i.exit || len(i.rules) > 0 {
+		fmt.Fprintf(&b, "\t\tmeta l4proto tcp socket transparent 1 meta mark set meta mark & %#x | %#x accept\n", ^uint32(markMask), takenMark)
 	}
 	fmt.Fprintf(&b, "\t}\n\tchain output {\n\t\ttype route hook output priority mangle; policy accept;\n")
 	for _, m := range taken {

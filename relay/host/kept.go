@@ -14,6 +14,7 @@ import (
 type kept struct {
 	path   relay.Path
 	reach  *outage // of the path
+	in     *session
 	ctx    context.Context
 	cancel context.CancelFunc
 	mu     sync.Mutex
@@ -138,28 +139,30 @@ func (d *Dialer) stream(k *kept) error {
 		return err
 	}
 	defer tcp.Close()
+	in := k.in
 	d.mu.Lock()
-	d.now.number++
-	in := d.now
+	in.number++
+	number, established := in.number, in.established
 	d.mu.Unlock()
-	if _, err := over.Write(appendHello(in.id, in.number)); err != nil {
+	if _, err := over.Write(appendHello(in.id, number)); err != nil {
 		return err
 	}
 	var reply [1]byte
 	if _, err := io.ReadFull(over, reply[:]); err != nil {
 		return err
 	}
-	if err := d.establish(in, reply[0]); err != nil {
+	if err := d.establish(in, established, reply[0]); err != nil {
 		return err
 	}
-	in.link.on(in.number, p.Name)
-	st, err := in.link.addStream(in.number, tcp, over)
+	in.link.on(number, p.Name)
+	st, err := in.link.addStream(number, tcp, over)
 	if err != nil {
 		return err
 	}
+	d.opened(in)
 	defer k.set(nil, 0)
 	defer k.reach.opened()()
-	if err := k.set(in.link, in.number); err != nil {
+	if err := k.set(in.link, number); err != nil {
 		d.Log.Warn("cannot select the congestion control", "exit", d.Exit.Address, "path", p.Name, "error", err)
 	}
 	return in.link.serve(st)

@@ -17,6 +17,8 @@ type Link struct {
 	// dial connects to the destination of a connection that the other agent opens.
 	dial func(description []byte) (net.Conn, error)
 	log  *slog.Logger
+	// replaced is called when the other agent will be replaced by another process. It may be nil.
+	replaced func()
 
 	mu      sync.Mutex
 	session *stripe.Session
@@ -26,6 +28,10 @@ type Link struct {
 	ticking bool
 	acks    *time.Timer
 	closed  bool
+	// carrying is the number of connections whose bytes are passed on.
+	carrying int
+	// goingAway is true if the other agent must open new connections in another session.
+	goingAway bool
 
 	observed observed
 }

@@ -12,7 +12,8 @@ import (
 
 // path keeps the streams of a path open: as many as configured, or as many as help, with the congestion control that
 // delivers most.
-func (d *Dialer) path(ctx context.Context, p relay.Path) {
+func (d *Dialer) path(s *session, p relay.Path) {
+	ctx := s.ctx
 	var all sync.WaitGroup
 	defer all.Wait()
 	controls := p.Congestion
@@ -28,7 +29,7 @@ func (d *Dialer) path(ctx context.Context, p relay.Path) {
 	var open []*kept
 	for ctx.Err() == nil {
 		for len(open) < tuner.Streams() {
-			one := &kept{path: p, reach: reach, congestion: choice.Name()}
+			one := &kept{path: p, reach: reach, in: s, congestion: choice.Name()}
 			one.ctx, one.cancel = context.WithCancel(ctx)
 			open = append(open, one)
 			all.Go(func() { d.keep(one) })
@@ -44,7 +45,7 @@ func (d *Dialer) path(ctx context.Context, p relay.Path) {
 				break
 			}
 		}
-		goodput, busy := d.epoch(ctx, open)
+		goodput, busy := d.epoch(s, open)
 		if choice.Settled() {
 			tuner.Observe(goodput, busy)
 		}
@@ -54,18 +55,18 @@ func (d *Dialer) path(ctx context.Context, p relay.Path) {
 
 // epoch measures the goodput of streams in bytes per second for an epoch. busy is false if neither direction always
 // had something to send.
-func (d *Dialer) epoch(ctx context.Context, open []*kept) (goodput float64, busy bool) {
+func (d *Dialer) epoch(s *session, open []*kept) (goodput float64, busy bool) {
 	began := time.Now()
 	before := d.carried(open)
-	ownBefore, otherBefore := d.idle()
+	ownBefore, otherBefore := s.idle()
 	select {
-	case <-ctx.Done():
+	case <-s.ctx.Done():
 		return 0, false
 	case <-time.After(stripe.Epoch(d.rtt(open))):
 	}
 	after := d.carried(open)
 	took := time.Since(began).Seconds()
-	own, other := d.idle()
+	own, other := s.idle()
 	for n, idle := range []bool{own != ownBefore, other != otherBefore} {
 		if !idle && after[n] > before[n] {
 			return float64(after[n]-before[n]) / took, true
@@ -105,9 +106,8 @@ func (d *Dialer) rtt(streams []*kept) (longest time.Duration) {
 }
 
 // idle returns how often this agent, and the exit, had nothing to send.
-func (d *Dialer) idle() (own, other uint64) {
-	link := d.link()
-	link.mu.Lock()
-	defer link.mu.Unlock()
-	return link.session.Idle()
+func (s *session) idle() (own, other uint64) {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	return s.link.session.Idle()
 }

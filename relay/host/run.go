@@ -2,14 +2,15 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
+	"os"
+	"slices"
+	"time"
 
-	"headgate.dev/headgate/internal/listen"
+	"headgate.dev/headgate/internal/sdnotify"
 	"headgate.dev/headgate/relay"
 )
 
@@ -24,6 +25,8 @@ type carrier interface {
 	// Connect connects a client to a destination, and returns when the exit has connected. A refusal is the exit's
 	// error.
 	Connect(ctx context.Context, from, to netip.AddrPort) (outlet, error)
+	// drain returns when the last connection has ended. The caller opens no further ones.
+	drain()
 }
 
 // Run runs an agent until ctx ends. ready is called when all listeners are open.
@@ -31,92 +34,167 @@ func Run(ctx context.Context, p relay.Policy, auth *Auth, log *slog.Logger, read
 	return NewAgent(p, log).Run(ctx, auth, ready)
 }
 
-// Run runs the agent until ctx ends. ready is called when all listeners are open.
+// Run runs the agent until ctx ends, or until another process has taken over and the last connection has ended. ready is
+// called when connections are accepted.
 func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
-	p, log := a.policy, a.log
+	if a.Upgrade == nil {
+		a.Upgrade = &Upgrade{Notify: func(string) {}}
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer a.serve()()
-	failed := make(chan error, 1)
-	fail := func(err error) {
-		if err == nil || errors.Is(err, net.ErrClosed) {
-			return
-		}
-		select {
-		case failed <- err:
-		default:
-		}
-	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer cancel()
-	acceptor := &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log}
-	defer acceptor.Close()
-	var listeners []net.Listener
-	defer func() { // first, because all waits for those that accept
-		for _, l := range listeners {
-			l.Close()
-		}
-	}()
-	if p.Accept.Listen != "" {
-		l, err := Listen(ctx, p.Accept.Listen)
-		if err != nil {
-			return fmt.Errorf("cannot accept streams: %w", listen.Remedy(err, "listen in accept"))
-		}
-		listeners = append(listeners, l)
-		a.accepts(acceptor)
-		all.Go(func() { fail(acceptor.Serve(l)) })
-	}
-	dialers := make([]carrier, len(p.Exits))
-	for n, e := range p.Exits {
-		if e.SOS != nil {
-			dialers[n] = &sosDialer{ctx: ctx, auth: auth, exit: e, log: log}
-		} else {
-			d := NewDialer(auth, e, windows)
-			d.Log = log
-			a.dials(d)
-			dialers[n] = d
-		}
-		all.Go(func() { dialers[n].Run(ctx) })
-	}
-	for _, f := range p.Forwards {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
-		if err != nil {
-			return fmt.Errorf("cannot accept connections: %w", listen.Remedy(err, "listen in forward"))
-		}
-		listeners = append(listeners, l)
-		d := dialers[p.ExitFor(f.To.Addr())]
-		all.Go(func() { fail(forward(ctx, l, d, f.To, log)) })
-	}
-	asked, err := listenExplicit(ctx, p, dialers, log)
+	r := &runner{Agent: a, auth: auth, starting: make(chan succession), drained: make(chan *serving), ended: make(chan bool)}
+	defer a.records.flush()
+	defer a.sockets.close()
+	defer r.close()
+	defer cancel() // first, because close waits for a process that is starting
+	a.sockets.all = slices.Clone(a.Upgrade.sockets)
+	next, err := a.open(ctx, auth)
 	if err != nil {
 		return err
 	}
-	for _, one := range asked {
-		listeners = append(listeners, one.Listener)
-		all.Go(func() { fail(one.serve()) })
+	if a.Upgrade.former != nil {
+		next.awaitStreams(ctx, streamsTimeout)
+		a.takeOver()
 	}
-	if len(p.Take) > 0 {
-		taking, err := listenTransparent(ctx)
-		if err != nil {
-			return err
-		}
-		listeners = append(listeners, taking...)
-		open := &takenSet{}
-		for _, l := range taking {
-			all.Go(func() { fail(takeConnections(l, p, dialers, open, log)) })
-		}
-	}
-	if len(p.Take) > 0 || p.Accept.KeepSource {
-		all.Go(func() { fail(intercept(ctx, p, dialers, log)) })
-	}
+	r.serve(next)
 	if ready != nil {
 		ready()
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-failed:
+	return r.loop(ctx)
+}
+
+// runner runs an agent.
+type runner struct {
+	*Agent
+	auth       *Auth
+	now        *serving // nil while another process accepts
+	stopStatus func()   // of now
+	draining   []*serving
+
+	pending  bool // a process that takes over is starting
+	starting chan succession
+	drained  chan *serving
+	ended    chan bool // the process that has taken over: true if it has ended in order
+}
+
+// succession is the result of starting a process that takes over.
+type succession struct {
+	process *peer
+	sockets []string // that it uses
+	err     error
+}
+
+// serve begins to accept.
+func (r *runner) serve(next *serving) {
+	r.now, r.stopStatus = next, r.Agent.serve()
+	next.start()
+	r.Upgrade.Notify(fmt.Sprintf("MAINPID=%d\nREADY=1\nSTATUS=relay agent %s is ready", os.Getpid(), r.policy.Name))
+}
+
+func (r *runner) loop(ctx context.Context) error {
+	for r.now != nil || len(r.draining) > 0 {
+		var failed chan error
+		if r.now != nil {
+			failed = r.now.failed
+		}
+		select {
+		case <-ctx.Done():
+			r.Upgrade.former.end()
+			return nil
+		case err := <-failed:
+			return err
+		case <-r.Upgrade.Requests:
+			r.start(ctx)
+		case s := <-r.starting:
+			r.handOver(s)
+		case s := <-r.drained:
+			s.close()
+			r.draining = slices.DeleteFunc(r.draining, func(o *serving) bool { return o == s })
+		case inOrder := <-r.ended:
+			if inOrder {
+				r.sockets.close()
+			} else if err := r.resume(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// start starts a process that takes over.
+func (r *runner) start(ctx context.Context) {
+	if r.pending || r.now == nil {
+		r.log.Warn("an upgrade is in progress already")
+		return
+	}
+	r.pending = true
+	r.Upgrade.Notify(sdnotify.Reloading())
+	r.log.Info("starting a new process that takes over")
+	go func() {
+		p, sockets, err := r.startSuccessor(ctx)
+		r.starting <- succession{p, sockets, err}
+	}()
+}
+
+// handOver makes a process that is ready the one that accepts.
+func (r *runner) handOver(s succession) {
+	r.pending = false
+	if s.err != nil {
+		r.log.Error("upgrade failed: the running process continues with its configuration", "error", s.err)
+		r.Upgrade.Notify("READY=1\nSTATUS=upgrade failed, see the log: the former configuration is in use")
+		return
+	}
+	former, pid := r.now, s.process.process.Process.Pid
+	r.stopStatus()
+	former.stop()
+	r.sockets.released()
+	r.sockets.retain(func(one *socket) bool { return slices.Contains(s.sockets, one.key) })
+	r.handedOver()
+	r.Upgrade.Notify(fmt.Sprintf("MAINPID=%d\nREADY=1", pid))
+	_ = s.process.send(message{Accept: true}) // watch sees that it has ended
+	r.Upgrade.former.end()
+	r.log.Info("a new process has taken over: this one ends after its last connection", "pid", pid)
+	r.draining, r.now = append(r.draining, former), nil
+	go func() { r.ended <- s.process.watch() }()
+	go func() {
+		ended := make(chan struct{})
+		go func() {
+			former.drain()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(r.Upgrade.DrainTimeout):
+			r.log.Warn("ending connections that are open after the drain timeout", "timeout", r.Upgrade.DrainTimeout)
+		}
+		r.drained <- former
+	}()
+}
+
+// resume accepts again, because the process that had taken over has failed.
+func (r *runner) resume(ctx context.Context) error {
+	r.log.Error("the new process has failed: this process accepts connections again")
+	next, err := r.open(ctx, r.auth)
+	if err != nil {
 		return err
+	}
+	next.awaitStreams(ctx, resumeTimeout)
+	r.serve(next)
+	return nil
+}
+
+// close ends all connections.
+func (r *runner) close() {
+	if r.pending {
+		if s := <-r.starting; s.err == nil {
+			s.process.kill()
+		}
+	}
+	if r.now != nil {
+		r.Upgrade.Notify("STOPPING=1")
+		r.now.close()
+		r.stopStatus()
+	}
+	for _, s := range r.draining {
+		s.close()
 	}
 }

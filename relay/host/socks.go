@@ -55,13 +55,13 @@ func (e *explicit) serveSocks(l net.Listener, users Users) error {
 		if err != nil {
 			return err
 		}
-		go e.socks(c, users)
+		e.apps.Go(func() { e.socks(c, users) })
 	}
 }
 
 // socks serves one connection.
 func (e *explicit) socks(c net.Conn, users Users) {
-	defer context.AfterFunc(e.ctx, func() { c.Close() })()
+	defer context.AfterFunc(e.apps.ctx, func() { c.Close() })()
 	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
 	host, port, err := readSocks(c, users)
 	if err != nil {
@@ -69,7 +69,7 @@ func (e *explicit) socks(c net.Conn, users Users) {
 		linger(c)
 		return
 	}
-	to, err := e.connect(e.ctx, c.RemoteAddr(), host, port)
+	to, err := e.connect(e.apps.ctx, c.RemoteAddr(), host, port)
 	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err != nil {
 		e.refusedRequest(c.RemoteAddr(), net.JoinHostPort(host, strconv.Itoa(int(port))), err)

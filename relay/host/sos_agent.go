@@ -72,6 +72,8 @@ func (d *sosDialer) Run(ctx context.Context) {
 	d.open.Wait()
 }
 
+func (d *sosDialer) drain() { d.open.Wait() }
+
 // Streams returns 1: each connection opens its own.
 func (d *sosDialer) Streams() int { return 1 }
 

@@ -144,10 +144,21 @@ type Agent struct {
 	log     *slog.Logger
 	began   time.Time
 	records records
+	sockets sockets
+	// Metrics serves metrics at an address, "" for none.
+	Metrics struct {
+		Address string
+		Serve   func(net.Listener) (stop func() error)
+	}
+	// Upgrade is how another process takes over; nil if none can.
+	Upgrade *Upgrade
 
 	mu       sync.Mutex
 	acceptor *Acceptor // nil if it accepts no streams
 	dialers  []*Dialer
+	// former had their listeners handed over, and still have connections.
+	formerAcceptors []*Acceptor
+	formerDialers   []*Dialer
 }
 
 // NewAgent returns an agent, which Run runs.
@@ -170,20 +181,33 @@ func (a *Agent) dials(to *Dialer) {
 	a.dialers = append(a.dialers, to)
 }
 
+// handedOver tells that the listeners were handed over.
+func (a *Agent) handedOver() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.formerDialers, a.dialers = append(a.formerDialers, a.dialers...), nil
+	if a.acceptor != nil {
+		a.formerAcceptors, a.acceptor = append(a.formerAcceptors, a.acceptor), nil
+	}
+}
+
 // links returns all sessions.
 func (a *Agent) links() (all []*Link) {
 	a.mu.Lock()
-	acceptor, dialers := a.acceptor, a.dialers
+	acceptors, dialers := slices.Clone(a.formerAcceptors), slices.Concat(a.formerDialers, a.dialers)
+	if a.acceptor != nil {
+		acceptors = append(acceptors, a.acceptor)
+	}
 	a.mu.Unlock()
 	for _, d := range dialers {
-		all = append(all, d.link())
+		all = append(all, d.links()...)
 	}
-	if acceptor != nil {
+	for _, acceptor := range acceptors {
 		acceptor.mu.Lock()
-		defer acceptor.mu.Unlock()
 		for _, one := range acceptor.links {
 			all = append(all, one.Link)
 		}
+		acceptor.mu.Unlock()
 	}
 	return all
 }

@@ -29,7 +29,8 @@ type stream struct {
 	conn   net.Conn
 	raw    syscall.RawConn // of the TCP connection
 	out    chan stripe.Frame
-	rate   rate // for the status
+	goAway chan struct{} // goAway is to be sent
+	rate   rate          // for the status
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.
@@ -58,7 +59,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1)}
+	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1), goAway: make(chan struct{}, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -68,6 +69,9 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	l.session.AddStream(number, st.estimate())
 	l.session.SetPath(number, l.observed.paths[number])
 	l.session.Writable(number, st.estimate())
+	if l.goingAway {
+		st.goAway <- struct{}{}
+	}
 	l.pump()
 	return st, nil
 }
@@ -96,11 +100,24 @@ func (l *Link) serve(st *stream) error {
 // write writes the frames of a stream.
 func (l *Link) write(st *stream) {
 	header := make([]byte, 0, 64)
-	for f := range st.out {
+	for {
+		var f stripe.Frame
+		open := true
+		select {
+		case f, open = <-st.out:
+		case <-st.goAway:
+			f = goAway
+		}
+		if !open {
+			return
+		}
 		header = stripe.AppendHeader(header[:0], f)
 		if err := writeFrame(st.conn, header, f.Payload); err != nil {
 			st.conn.Close() // read sees it
 			return
+		}
+		if isGoAway(f) {
+			continue
 		}
 		e := st.estimate()
 		l.mu.Lock()
@@ -131,6 +148,12 @@ func (l *Link) read(st *stream) error {
 		f, err := stripe.ReadFrame(r, newPayload)
 		if err != nil {
 			return err
+		}
+		if isGoAway(f) {
+			if l.replaced != nil {
+				l.replaced()
+			}
+			continue
 		}
 		l.mu.Lock()
 		err = l.session.Receive(st.number, f, l.now())

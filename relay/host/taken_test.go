@@ -20,6 +20,8 @@ func (c *counting) Carry(app net.Conn, _ netip.AddrPort) error {
 	return nil
 }
 
+func (c *counting) Streams() int { return 1 }
+
 // A connection between the addresses of one that is carried is a loop, until that one has ended.
 func TestLoop(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,23 +40,24 @@ func TestLoop(t *testing.T) {
 	}
 	taken := c.(*net.TCPConn)
 	exits := []relay.Exit{{Address: netip.MustParseAddrPort("192.0.2.1:8424"), Destinations: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
-	carries, open := &counting{}, &takenSet{}
-	if err := take(taken, relay.Policy{Exits: exits}, []carrier{carries}, open); err != nil || len(carries.apps) != 1 {
+	carries := &counting{}
+	by := &taker{policy: relay.Policy{Exits: exits}, dialers: []carrier{carries}}
+	if err := by.take(taken); err != nil || len(carries.apps) != 1 {
 		t.Fatalf("the first: %v", err)
 	}
-	if err := take(taken, relay.Policy{Exits: exits}, []carrier{carries}, open); !errors.Is(err, errLoop) {
+	if err := by.take(taken); !errors.Is(err, errLoop) {
 		t.Errorf("the second: %v", err)
 	}
 	carries.apps[0].Close()
-	if len(open.open) != 0 {
+	if len(by.open.open) != 0 {
 		t.Error("a connection that has ended is kept")
 	}
 	exits[0].Address = netip.MustParseAddrPort("127.0.0.1:8424")
-	if err := take(taken, relay.Policy{Exits: exits}, []carrier{carries}, open); !errors.Is(err, errLoop) {
+	if err := by.take(taken); !errors.Is(err, errLoop) {
 		t.Errorf("from the exit itself: %v", err)
 	}
 	exits[0].Destinations = nil
-	if err := take(taken, relay.Policy{Exits: exits}, []carrier{carries}, open); err == nil {
+	if err := by.take(taken); err == nil {
 		t.Error("a connection without an exit is carried")
 	}
 }

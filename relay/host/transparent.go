@@ -36,9 +36,9 @@ func transparent(network, _ string, raw syscall.RawConn) (err error) {
 }
 
 // listenTransparent opens the listeners for connections that the kernel takes.
-func listenTransparent(ctx context.Context) (all []net.Listener, err error) {
+func listenTransparent(ctx context.Context, s *sockets) (all []net.Listener, err error) {
 	for _, network := range []string{"tcp4", "tcp6"} {
-		l, err := (&net.ListenConfig{Control: transparent}).Listen(ctx, network, fmt.Sprintf(":%d", transparentPort))
+		l, err := s.listen(ctx, network, fmt.Sprintf(":%d", transparentPort), transparent)
 		if err != nil {
 			for _, l := range all {
 				l.Close()
@@ -50,35 +50,48 @@ func listenTransparent(ctx context.Context) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// takeConnections carries the connections of a transparent listener to where they were going. A connection that cannot
-// be carried is reset.
-func takeConnections(l net.Listener, p relay.Policy, dialers []carrier, open *takenSet, log *slog.Logger) error {
+// taker takes the connections of transparent listeners.
+type taker struct {
+	policy  relay.Policy
+	dialers []carrier
+	apps    *applications
+	open    takenSet
+	log     *slog.Logger
+}
+
+// serve carries the connections of a transparent listener to where they were going. A connection that cannot be carried
+// is reset.
+func (t *taker) serve(l net.Listener) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return err
 		}
-		if err := take(c.(*net.TCPConn), p, dialers, open); err != nil {
-			log.Warn("cannot carry connection", "from", c.RemoteAddr(), "to", c.LocalAddr(), "error", err)
+		if err := t.take(c.(*net.TCPConn)); err != nil {
+			t.log.Warn("cannot carry connection", "from", c.RemoteAddr(), "to", c.LocalAddr(), "error", err)
 			reset(c)
 		}
 	}
 }
 
-func take(c *net.TCPConn, p relay.Policy, dialers []carrier, open *takenSet) error {
+func (t *taker) take(c *net.TCPConn) error {
 	from, to := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
-	n := p.ExitFor(to.Addr())
+	n := t.policy.ExitFor(to.Addr())
 	if n < 0 || to.Port() == transparentPort {
 		return errors.New("it came to the agent itself")
 	}
-	if slices.ContainsFunc(p.Exits, func(e relay.Exit) bool { return e.Address.Addr().Unmap() == from.Addr() }) {
+	if slices.ContainsFunc(t.policy.Exits, func(e relay.Exit) bool { return e.Address.Addr().Unmap() == from.Addr() }) {
 		return errLoop // of an exit that does not keep the client's address
 	}
-	app, err := open.add(c, from, to)
+	app, err := t.open.add(c, from, to)
 	if err != nil {
 		return err
 	}
-	return dialers[n].Carry(app, to)
+	if t.dialers[n].Streams() == 0 { // intercept has not seen it yet
+		t.apps.Go(func() { forwardDirect(t.apps, app, to, t.log) })
+		return nil
+	}
+	return t.dialers[n].Carry(app, to)
 }
 
 // addrPort returns a TCP address without the form of an IPv4 address in IPv6.
@@ -87,9 +100,16 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
 }
 
-// intercept keeps the kernel taking the connections whose exit has a stream, until ctx ends.
-func intercept(ctx context.Context, p relay.Policy, dialers []carrier, log *slog.Logger) error {
+// intercepts reports whether an agent changes how the kernel handles connections.
+func intercepts(p relay.Policy) bool { return len(p.Take) > 0 || p.Accept.KeepSource }
+
+// intercept keeps the kernel taking the connections whose exit has a stream, until ctx ends. What it has made stays if
+// keep returns true then.
+func intercept(ctx context.Context, p relay.Policy, dialers []carrier, log *slog.Logger, keep func() bool) error {
 	defer func() {
+		if keep() {
+			return
+		}
 		if err := removeInterception(); err != nil {
 			log.Error("cannot remove what takes connections", "error", err)
 		}

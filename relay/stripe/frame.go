@@ -27,7 +27,7 @@ const (
 	// Ack acknowledges the first Offset frames of the stream with the number Conn. Fin tells that the agent has more
 	// to send than its streams take.
 	Ack
-	// Ping asks for an acknowledgement.
+	// Ping asks for an acknowledgement. With Fin, which the caller handles, it asks for another session.
 	Ping
 	// Congestion selects the congestion control with the name in Payload for what the other agent sends on the stream
 	// with the number Conn.
