@@ -59,27 +59,29 @@ func (c relayAgent) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for key, p := range pathsOf(s) {
-		gauge(to, pathStreams, float64(p.Open()), key[:]...)
-		gauge(to, pathSuspect, float64(p.Suspect()), key[:]...)
-		if rtt := p.RTT(); rtt > 0 {
-			gauge(to, pathRoundTrip, rtt.Seconds(), key[:]...)
+		gauge(to, pathStreams, float64(p.Open), key[:]...)
+		gauge(to, pathSuspect, float64(p.Suspect), key[:]...)
+		if p.RTT > 0 {
+			gauge(to, pathRoundTrip, p.RTT.Seconds(), key[:]...)
 		}
 	}
 }
 
 // pathsOf returns the paths by their labels. Two entries may have the same address, and a metric may exist only once:
 // their streams count together. Their bytes are left out, because those of a session are lost when it ends.
-func pathsOf(s host.Status) map[[2]string]host.PathStatus {
-	all := map[[2]string]host.PathStatus{}
+func pathsOf(s host.Status) map[[2]string]host.PathSummary {
+	streams := map[[2]string][]host.StreamStatus{}
 	for _, peers := range [][]host.PeerStatus{s.Exits, s.Entries} {
 		for _, p := range peers {
 			for _, path := range p.Paths {
 				key := [2]string{p.Address, path.Name}
-				sum := all[key]
-				sum.Streams = append(sum.Streams[:len(sum.Streams):len(sum.Streams)], path.Streams...)
-				all[key] = sum
+				streams[key] = append(streams[key], path.Streams...)
 			}
 		}
+	}
+	all := map[[2]string]host.PathSummary{}
+	for key, of := range streams {
+		all[key] = host.Summarize(of)
 	}
 	return all
 }
