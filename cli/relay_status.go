@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/relay/host"
 	"headgate.dev/headgate/view"
 )
@@ -27,24 +29,28 @@ an acknowledgement (WAITING), for the application (UNREAD), and for earlier byte
 SENDING and SENT are from this agent to the other, in bit/s and bytes of the applications.
 
 With --ended it prints the last 1000 connections that have ended, and the part of their bytes
-that each path has carried.`,
+that each path has carried.
+
+With --server, status prints a relay agent of a host of a service: of the connections and entries
+those with the highest rates, and how many are left out.`,
 		Example: `  headgate relay status
   headgate relay status --streams
   headgate relay status --ended -o json
-  headgate relay status --agent east`,
+  headgate relay status --agent east
+  headgate relay status --server default --host web1`,
 		Args: cobra.NoArgs,
 	}
-	agent, output := relayAgentFlag(c), outputFlag(c)
+	agent, output, at := relayAgentFlag(c), outputFlag(c), serverFlags(c)
 	streams := c.Flags().Bool("streams", false, "print each stream")
 	ended := c.Flags().Bool("ended", false, "print the last connections that have ended")
 	c.MarkFlagsMutuallyExclusive("streams", "ended")
-	c.RunE = func(*cobra.Command, []string) error {
-		s, err := queryRelay(*agent)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		s, err := relayOf(c.Context(), at, *agent)
 		if err != nil {
 			return err
 		}
 		if *ended {
-			records, err := host.QueryEnded(s.Agent)
+			records, err := relayEnded(c.Context(), at, s.Agent)
 			if err != nil {
 				return err
 			}
@@ -60,16 +66,18 @@ func relayTopCommand(a *app) *cobra.Command {
 		Use:   "top",
 		Short: "Watch a running relay agent live",
 		Long: `Top polls "headgate relay run" on this machine, and shows what "headgate relay status" prints; the
-connection with the highest rate is the first. Keys: q quit, p pause, arrows scroll.
+connection with the highest rate is the first. Keys: q quit, p pause, arrows scroll. With --server,
+top shows a relay agent of a host of a service.
 
 If standard output is not a terminal, top prints the readings one after the other; with -o json,
 one object per line. Set NO_COLOR in the environment to disable colours.`,
 		Example: `  headgate relay top
   headgate relay top --once
+  headgate relay top --server default --host web1
   headgate relay top -o json | jq -c '.connections[]'`,
 		Args: cobra.NoArgs,
 	}
-	agent := relayAgentFlag(c)
+	agent, at := relayAgentFlag(c), serverFlags(c)
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
 	once := c.Flags().Bool("once", false, "print one reading and exit")
 	output := tableOrJSONFlag(c)
@@ -77,7 +85,7 @@ one object per line. Set NO_COLOR in the environment to disable colours.`,
 		if *interval < minInterval || *interval > maxInterval {
 			return usageError{fmt.Errorf("--interval %v is out of range: set %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
 		}
-		s, err := queryRelay(*agent)
+		s, err := relayOf(c.Context(), at, *agent)
 		if err != nil {
 			return err
 		}
@@ -88,7 +96,12 @@ one object per line. Set NO_COLOR in the environment to disable colours.`,
 			}
 			return view.WriteRelay(a.out, s, false)
 		}
-		source := func() (host.Status, error) { return host.QueryStatus(name) }
+		source := func() (host.Status, error) {
+			if at.isSet() {
+				return relayOf(c.Context(), at, name)
+			}
+			return host.QueryStatus(name)
+		}
 		if *once {
 			return print(s)
 		}
@@ -107,17 +120,20 @@ one object per line. Set NO_COLOR in the environment to disable colours.`,
 }
 
 func relayAgentFlag(c *cobra.Command) *string {
-	return c.Flags().String("agent", "", "the `NAME` of the agent, if several are running on this machine")
+	return c.Flags().String("agent", "", "the `NAME` of the relay agent, if several are running")
 }
 
-// queryRelay queries an agent of this machine, or the only one for "".
-func queryRelay(name string) (host.Status, error) {
+// relayOf returns the status of a relay agent of this machine or, with --server, of a host of a service; for the name
+// "" that of the only one.
+func relayOf(ctx context.Context, at *remoteHost, name string) (host.Status, error) {
+	if at.isSet() {
+		return serverRelay(ctx, at, name)
+	}
 	names := []string{name}
 	if name == "" {
 		names = host.Running()
 	}
-	var running []string
-	var only host.Status
+	var running []host.Status
 	for _, n := range names {
 		s, err := host.QueryStatus(n)
 		switch {
@@ -127,16 +143,61 @@ func queryRelay(name string) (host.Status, error) {
 		case err != nil:
 			return s, err
 		default:
-			running, only = append(running, n), s
+			running = append(running, s)
+		}
+	}
+	return onlyRelay(running, name, "this machine")
+}
+
+// onlyRelay returns the relay agent with a name, or the only one for "".
+func onlyRelay(running []host.Status, name, where string) (host.Status, error) {
+	var names []string
+	var found []host.Status
+	for _, s := range running {
+		if names = append(names, s.Agent); name == "" || s.Agent == name {
+			found = append(found, s)
 		}
 	}
 	switch {
-	case len(running) == 1:
-		return only, nil
-	case len(running) > 1:
-		return host.Status{}, fmt.Errorf("several relay agents are running: set --agent to one of %s", strings.Join(running, ", "))
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return host.Status{}, fmt.Errorf("several relay agents are running: set --agent to one of %s", strings.Join(names, ", "))
 	case name != "":
-		return host.Status{}, fmt.Errorf("relay agent %s is not running on this machine: start it with \"headgate relay run -f FILE\"", name)
+		return host.Status{}, fmt.Errorf("relay agent %s is not running on %s: start it with \"headgate relay run -f FILE\"", name, where)
 	}
-	return host.Status{}, errors.New("no relay agent is running on this machine: start one with \"headgate relay run -f FILE\"")
+	return host.Status{}, fmt.Errorf("no relay agent is running on %s: start one with \"headgate relay run -f FILE\"", where)
+}
+
+// serverRelay returns the status of a relay agent of a host of a service, as reported by the host's agent.
+func serverRelay(ctx context.Context, t *remoteHost, name string) (host.Status, error) {
+	h, err := t.open()
+	if err != nil {
+		return host.Status{}, err
+	}
+	got, err := api.Decode[struct {
+		Items []host.Status
+		Error string
+	}](h.Client.ListRelays(ctx, h.Name))
+	if err != nil {
+		return host.Status{}, err
+	}
+	s, err := onlyRelay(got.Items, name, h.Name)
+	if err != nil && got.Error != "" {
+		err = fmt.Errorf("cannot query the relay agents of %s: %s", h.Name, got.Error)
+	}
+	return s, err
+}
+
+// relayEnded returns the connections of a relay agent that have ended.
+func relayEnded(ctx context.Context, at *remoteHost, name string) ([]host.ConnectionStatus, error) {
+	if !at.isSet() {
+		return host.QueryEnded(name)
+	}
+	h, err := at.open()
+	if err != nil {
+		return nil, err
+	}
+	got, err := api.Decode[struct{ Items []host.ConnectionStatus }](h.Client.ListRelayEnded(ctx, h.Name, name))
+	return got.Items, err
 }
