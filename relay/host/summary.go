@@ -49,6 +49,9 @@ func Summarize(streams []StreamStatus) PathSummary {
 	return out
 }
 
+// ReorderQueueLimit returns the most bytes that the reorder queue of a connection can have: its credit.
+func ReorderQueueLimit() int { return windows.ConnWindow }
+
 // Omitted are numbers of what a bounded status leaves out.
 type Omitted struct {
 	Connections int `json:"connections,omitempty"`
