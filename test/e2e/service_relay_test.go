@@ -114,7 +114,7 @@ func TestServiceRelay(t *testing.T) {
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+			t.Cleanup(func() { c.Process.Signal(syscall.SIGTERM); c.Wait() })
 			return c
 		}
 		self, err := os.Executable()
