@@ -133,7 +133,7 @@ var layers = []layer{
 		"a scrape must only read state, and an import of code that applies changes would allow it to change the system"},
 	{"agent", []string{"unit", "group", "config", "shaper", "api/local", "internal/..."},
 		"agent/service, observe and rollout import this loop, so an import of one of them would be an import cycle"},
-	{"agent/service", []string{"unit", "group", "usage", "config", "shaper", "doctor", "pending", "metrics", "collective", "collective/host", "probe", "probe/once", "probe/schedule",
+	{"agent/service", []string{"unit", "group", "usage", "config", "shaper", "doctor", "pending", "metrics", "collective", "collective/host", "relay/host", "probe", "probe/once", "probe/schedule",
 		"agent", "agent/intent", "agent/record", "agent/remote", "agent/sets", "api/agents", "internal/..."},
 		"it joins the parts of the agent, and decisions made here could be tested only with all of them running"},
 	{"controller", []string{"unit", "group", "share", "config", "fabric/...", "probe", "probe/path", "probe/schedule", "store", "api/client", "api/server", "api/agents", "metrics", "usage", "web", "internal/..."},

@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	api "headgate.dev/headgate/api/client"
+	apihost "headgate.dev/headgate/api/host"
 	"headgate.dev/headgate/relay/host"
 	"headgate.dev/headgate/view"
 )
@@ -29,20 +33,24 @@ SENDING and SENT are from this agent to the other, in bit/s and bytes of the app
 If several agents are running, status lists them, and --agent selects one.
 
 With --ended it prints the last 1000 connections that have ended, and the part of their bytes
-that each path has carried.`,
+that each path has carried.
+
+With --server, status prints a relay agent of a host of a service: of the connections and entries
+those with the highest rates, and how many are left out.`,
 		Example: `  headgate relay status
   headgate relay status --streams
   headgate relay status --ended -o json
-  headgate relay status --agent east`,
+  headgate relay status --agent east
+  headgate relay status --server default --host web1`,
 		Args: cobra.NoArgs,
 	}
-	agent, output := relayAgentFlag(c), outputFlag(c)
+	agent, output, at := relayAgentFlag(c), outputFlag(c), serverFlags(c)
 	streams := c.Flags().Bool("streams", false, "print each stream")
 	ended := c.Flags().Bool("ended", false, "print the last connections that have ended")
 	c.MarkFlagsMutuallyExclusive("streams", "ended")
-	c.RunE = func(*cobra.Command, []string) error {
+	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *output == "table" && !*ended && !*streams {
-			all, err := queryRelays(*agent)
+			all, err := relaysOf(c.Context(), at, *agent)
 			if err != nil {
 				return err
 			}
@@ -51,12 +59,12 @@ that each path has carried.`,
 			}
 			return view.WriteRelay(a.out, all[0], false)
 		}
-		s, err := queryRelay(*agent)
+		s, err := relayOf(c.Context(), at, *agent)
 		if err != nil {
 			return err
 		}
 		if *ended {
-			records, err := host.QueryEnded(s.Agent)
+			records, err := relayEnded(c.Context(), at, s.Agent)
 			if err != nil {
 				return err
 			}
@@ -72,16 +80,18 @@ func relayTopCommand(a *app) *cobra.Command {
 		Use:   "top",
 		Short: "Watch a running relay agent live",
 		Long: `Top polls "headgate relay run" on this machine, and shows what "headgate relay status" prints; the
-connection with the highest rate is the first. Keys: q quit, p pause, arrows scroll.
+connection with the highest rate is the first. Keys: q quit, p pause, arrows scroll. With --server,
+top shows a relay agent of a host of a service.
 
 If standard output is not a terminal, top prints the readings one after the other; with -o json,
 one object per line. Set NO_COLOR in the environment to disable colours.`,
 		Example: `  headgate relay top
   headgate relay top --once
+  headgate relay top --server default --host web1
   headgate relay top -o json | jq -c '.connections[]'`,
 		Args: cobra.NoArgs,
 	}
-	agent := relayAgentFlag(c)
+	agent, at := relayAgentFlag(c), serverFlags(c)
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
 	once := c.Flags().Bool("once", false, "print one reading and exit")
 	output := tableOrJSONFlag(c)
@@ -89,7 +99,7 @@ one object per line. Set NO_COLOR in the environment to disable colours.`,
 		if *interval < minInterval || *interval > maxInterval {
 			return usageError{fmt.Errorf("--interval %v is out of range: set %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
 		}
-		s, err := queryRelay(*agent)
+		s, err := relayOf(c.Context(), at, *agent)
 		if err != nil {
 			return err
 		}
@@ -100,7 +110,12 @@ one object per line. Set NO_COLOR in the environment to disable colours.`,
 			}
 			return view.WriteRelay(a.out, s, false)
 		}
-		source := func() (host.Status, error) { return host.QueryStatus(name) }
+		source := func() (host.Status, error) {
+			if at.isSet() {
+				return relayOf(c.Context(), at, name)
+			}
+			return host.QueryStatus(name)
+		}
 		if *once {
 			return print(s)
 		}
@@ -119,12 +134,13 @@ one object per line. Set NO_COLOR in the environment to disable colours.`,
 }
 
 func relayAgentFlag(c *cobra.Command) *string {
-	return c.Flags().String("agent", "", "the `NAME` of the agent, if several are running on this machine")
+	return c.Flags().String("agent", "", "the `NAME` of the relay agent, if several are running")
 }
 
-// queryRelay queries an agent of this machine, or the only one for "".
-func queryRelay(name string) (host.Status, error) {
-	all, err := queryRelays(name)
+// relayOf returns the status of a relay agent of this machine or, with --server, of a host of a service; for the name
+// "" that of the only one.
+func relayOf(ctx context.Context, at *remoteHost, name string) (host.Status, error) {
+	all, err := relaysOf(ctx, at, name)
 	switch {
 	case err != nil:
 		return host.Status{}, err
@@ -138,8 +154,30 @@ func queryRelay(name string) (host.Status, error) {
 	return all[0], nil
 }
 
-// queryRelays queries an agent of this machine, or all for "". It returns at least one.
-func queryRelays(name string) (all []host.Status, err error) {
+// relaysOf returns the status of a relay agent, or of all for "". It returns at least one.
+func relaysOf(ctx context.Context, at *remoteHost, name string) (all []host.Status, err error) {
+	where, query := "this machine", func() ([]host.Status, error) { return localRelays(name) }
+	if at.isSet() {
+		h, err := at.open()
+		if err != nil {
+			return nil, err
+		}
+		where, query = h.Name, func() ([]host.Status, error) { return serverRelays(ctx, h, name) }
+	}
+	all, err = query()
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case err != nil:
+		return nil, err
+	case name != "":
+		return nil, fmt.Errorf("relay agent %s is not running on %s: start it with \"headgate relay run -f FILE\"", name, where)
+	}
+	return nil, fmt.Errorf("no relay agent is running on %s: start one with \"headgate relay run -f FILE\"", where)
+}
+
+// localRelays returns the status of a relay agent of this machine, or of all for "".
+func localRelays(name string) (all []host.Status, err error) {
 	names := []string{name}
 	if name == "" {
 		names = host.Running()
@@ -156,11 +194,34 @@ func queryRelays(name string) (all []host.Status, err error) {
 			all = append(all, s)
 		}
 	}
-	switch {
-	case len(all) > 0:
-		return all, nil
-	case name != "":
-		return nil, fmt.Errorf("relay agent %s is not running on this machine: start it with \"headgate relay run -f FILE\"", name)
+	return all, nil
+}
+
+// serverRelays returns the status of a relay agent of a host of a service, or of all for "", as reported by the host's
+// agent. The error is that of agents that cannot be queried.
+func serverRelays(ctx context.Context, h apihost.Host, name string) ([]host.Status, error) {
+	got, err := api.Decode[struct {
+		Items []host.Status
+		Error string
+	}](h.Client.ListRelays(ctx, h.Name))
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("no relay agent is running on this machine: start one with \"headgate relay run -f FILE\"")
+	if got.Error != "" {
+		err = fmt.Errorf("cannot query the relay agents of %s: %s", h.Name, got.Error)
+	}
+	return slices.DeleteFunc(got.Items, func(s host.Status) bool { return name != "" && s.Agent != name }), err
+}
+
+// relayEnded returns the connections of a relay agent that have ended.
+func relayEnded(ctx context.Context, at *remoteHost, name string) ([]host.ConnectionStatus, error) {
+	if !at.isSet() {
+		return host.QueryEnded(name)
+	}
+	h, err := at.open()
+	if err != nil {
+		return nil, err
+	}
+	got, err := api.Decode[struct{ Items []host.ConnectionStatus }](h.Client.ListRelayEnded(ctx, h.Name, name))
+	return got.Items, err
 }

@@ -65,6 +65,16 @@ func TestForward(t *testing.T) {
 	if r := other.must(200, "GET", "/v1/hosts/h1/collective-states", ""); !strings.Contains(r.text, `"controlling":true`) {
 		t.Errorf("the connection sets are %s", r.text)
 	}
+	if r := other.must(200, "GET", "/v1/hosts/h1/relays", ""); !strings.Contains(r.text, `"agent":"east"`) || !strings.Contains(r.text, `"omitted":{"connections":6}`) || !strings.Contains(r.text, `"error":"relay agent west: no answer"`) {
+		t.Errorf("the relay agents are %s", r.text)
+	}
+	if r := other.must(200, "GET", "/v1/hosts/h1/relays/east/ended", ""); !strings.Contains(r.text, `"state":"ended"`) {
+		t.Errorf("the ended connections are %s", r.text)
+	}
+	if r := s.must(409, "GET", "/v1/hosts/h1/relays/west/ended", ""); !strings.Contains(r.text, "relay agent west is not running on this host") {
+		t.Errorf("the ended connections of another relay agent are %s", r.text)
+	}
+	other.must(404, "GET", "/v1/hosts/h9/relays", "")
 	other.mustAs(a, 403, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:4950"}`)
 	other.must(400, "POST", "/v1/hosts/h1/probes", `{"measure": "path"}`)
 	other.mustAs("", 401, "GET", "/v1/hosts/h1/rates", "")
@@ -91,7 +101,10 @@ func TestForward(t *testing.T) {
 			t.Fatal("a disconnected agent has rates")
 		}
 	}
-	if r := other.must(200, "GET", "/v1/hosts/h1", ""); !strings.Contains(r.text, `"connected":false`) {
-		t.Errorf("the host is %+v", r)
+	for _, path := range []string{"/v1/hosts/h1", "/v1/hosts/h1/relays"} {
+		if r := other.must(200, "GET", path, ""); !strings.Contains(r.text, `"connected":false`) {
+			t.Errorf("%s is %+v", path, r)
+		}
 	}
+	other.must(409, "GET", "/v1/hosts/h1/relays/east/ended", "")
 }

@@ -52,7 +52,7 @@ func TestRoles(t *testing.T) {
 			return !change[method]
 		case role == "tenant" || role == "other tenant":
 			switch id {
-			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview",
+			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getCollective", "getPolicy", "getProbe", "getOverview",
 				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals":
 				return false
 			case "getTenant", "getInterface", "listTenantGroups":
@@ -63,7 +63,7 @@ func TestRoles(t *testing.T) {
 		return false
 	}
 	fill := strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Frest", "{token}", "000000000000",
-		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{probe}", "0000000000000000")
+		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{relay}", "east", "{probe}", "0000000000000000")
 	n := 0
 	for path, item := range spec.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -135,6 +135,7 @@ func TestTokens(t *testing.T) {
 	// Resources of a whole host are not visible to a tenant's viewers.
 	s.mustAs(made.Token, 403, "GET", "/v1/hosts/h1/policy", "")
 	s.mustAs(made.Token, 403, "GET", "/v1/hosts/h1/collective-states", "")
+	s.mustAs(made.Token, 403, "GET", "/v1/hosts/h1/relays", "")
 	s.mustAs(b, 404, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(a, 204, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(made.Token, 401, "GET", group("a"), "")

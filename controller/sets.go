@@ -24,7 +24,7 @@ func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateLis
 	out.Items = []api.CollectiveState{}
 	l := v.hub.link(host)
 	if l == nil {
-		return out, errors.New("the agent is not connected to this controller")
+		return out, errNotConnected
 	}
 	if !l.hello.Sets {
 		return out, fmt.Errorf("agent version %s does not support connection sets: upgrade the agent", l.hello.Version)

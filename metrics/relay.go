@@ -22,6 +22,8 @@ var (
 	relayWaiting     = prometheus.NewDesc("headgate_relay_waiting_bytes", "Payload of applications that no stream has taken yet.", nil, nil)
 	relayUnread      = prometheus.NewDesc("headgate_relay_unread_bytes", "Payload that arrived in order, and that applications have not taken yet.", nil, nil)
 	relayReordering  = prometheus.NewDesc("headgate_relay_reordering_bytes", "Payload in the reorder queue.", nil, nil)
+	relayLongest     = prometheus.NewDesc("headgate_relay_longest_reorder_queue_bytes", "Payload in the reorder queue of the connection that has most of it.", nil, nil)
+	relayLimit       = prometheus.NewDesc("headgate_relay_reorder_queue_limit_bytes", "Most payload that the reorder queue of a connection can have.", nil, nil)
 
 	pathStreams   = prometheus.NewDesc("headgate_relay_path_streams", "Number of open streams of the path, to an exit or from an entry.", pathLabels, nil)
 	pathSuspect   = prometheus.NewDesc("headgate_relay_path_suspect_streams", "Number of open streams of the path that make no progress.", pathLabels, nil)
@@ -32,7 +34,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (relayAgent) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{relayConnections, relayEnded, relayFailed, relaySent, relayReceived, relayWaiting, relayUnread, relayReordering,
+	for _, d := range []*prometheus.Desc{relayConnections, relayEnded, relayFailed, relaySent, relayReceived, relayWaiting, relayUnread, relayReordering, relayLongest, relayLimit,
 		pathStreams, pathSuspect, pathRoundTrip, pathSent, pathReceived} {
 		to <- d
 	}
@@ -52,6 +54,12 @@ func (c relayAgent) Collect(to chan<- prometheus.Metric) {
 	gauge(to, relayWaiting, float64(s.Total.Waiting))
 	gauge(to, relayUnread, float64(s.Total.Unread))
 	gauge(to, relayReordering, float64(s.Total.Reordering))
+	longest := 0
+	for _, k := range s.Connections {
+		longest = max(longest, k.Reordering)
+	}
+	gauge(to, relayLongest, float64(longest))
+	gauge(to, relayLimit, float64(host.ReorderQueueLimit()))
 	for _, p := range s.Exits {
 		for _, path := range p.Paths {
 			counter(pathSent, path.Sent, p.Address, path.Name)
@@ -59,27 +67,29 @@ func (c relayAgent) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for key, p := range pathsOf(s) {
-		gauge(to, pathStreams, float64(p.Open()), key[:]...)
-		gauge(to, pathSuspect, float64(p.Suspect()), key[:]...)
-		if rtt := p.RTT(); rtt > 0 {
-			gauge(to, pathRoundTrip, rtt.Seconds(), key[:]...)
+		gauge(to, pathStreams, float64(p.Open), key[:]...)
+		gauge(to, pathSuspect, float64(p.Suspect), key[:]...)
+		if p.RTT > 0 {
+			gauge(to, pathRoundTrip, p.RTT.Seconds(), key[:]...)
 		}
 	}
 }
 
 // pathsOf returns the paths by their labels. Two entries may have the same address, and a metric may exist only once:
 // their streams count together. Their bytes are left out, because those of a session are lost when it ends.
-func pathsOf(s host.Status) map[[2]string]host.PathStatus {
-	all := map[[2]string]host.PathStatus{}
+func pathsOf(s host.Status) map[[2]string]host.PathSummary {
+	streams := map[[2]string][]host.StreamStatus{}
 	for _, peers := range [][]host.PeerStatus{s.Exits, s.Entries} {
 		for _, p := range peers {
 			for _, path := range p.Paths {
 				key := [2]string{p.Address, path.Name}
-				sum := all[key]
-				sum.Streams = append(sum.Streams[:len(sum.Streams):len(sum.Streams)], path.Streams...)
-				all[key] = sum
+				streams[key] = append(streams[key], path.Streams...)
 			}
 		}
+	}
+	all := map[[2]string]host.PathSummary{}
+	for key, of := range streams {
+		all[key] = host.Summarize(of)
 	}
 	return all
 }

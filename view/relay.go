@@ -71,10 +71,22 @@ func relayText(s host.Status, streams bool) string {
 			rounded.Bytes(uint64(c.Waiting + c.Unacknowledged)), rounded.Bytes(uint64(c.Unread)), rounded.Bytes(uint64(c.Reordering))})
 	}
 	table(rows)
+	if o := s.Omitted; o != nil {
+		var left []string
+		for _, of := range []struct {
+			number int
+			what   string
+		}{{o.Connections, "connections"}, {o.Entries, "entries"}, {o.Streams, "streams"}} {
+			if of.number > 0 {
+				left = append(left, fmt.Sprintf("%s: %d", of.what, of.number))
+			}
+		}
+		fmt.Fprintf(&b, "\nnot listed (the lowest rates): %s\n", strings.Join(left, ", "))
+	}
 	for _, p := range s.Exits {
 		for _, path := range p.Paths {
-			if failure := path.Failure(); failure != "" {
-				fmt.Fprintf(&b, "\npath %s of exit %s: %s\n", path.Name, p.Address, failure)
+			if path.Failure != "" {
+				fmt.Fprintf(&b, "\npath %s of exit %s: %s\n", path.Name, p.Address, path.Failure)
 			}
 		}
 	}
@@ -96,16 +108,15 @@ func pathRows(peer string, all []host.PeerStatus) [][]string {
 	rows := [][]string{{peer, "PATH", "STATE", "STREAMS", "RTT", "SENDING", "RECEIVING", "SENT", "RECEIVED"}}
 	for _, p := range all {
 		for _, path := range p.Paths {
-			send, receive := path.Rates()
-			number := fmt.Sprint(path.Open())
-			if suspect := path.Suspect(); suspect > 0 {
-				number += fmt.Sprintf(", %d suspect", suspect)
+			number := fmt.Sprint(path.Open)
+			if path.Suspect > 0 {
+				number += fmt.Sprintf(", %d suspect", path.Suspect)
 			}
-			if closed := len(path.Streams) - path.Open(); closed > 0 {
-				number += fmt.Sprintf(", %d closed", closed)
+			if path.Closed > 0 {
+				number += fmt.Sprintf(", %d closed", path.Closed)
 			}
-			rows = append(rows, []string{p.Address, path.Name, string(path.State()), number, delayOrDash(path.RTT()),
-				rounded.Rate(float64(send)), rounded.Rate(float64(receive)), rounded.Bytes(path.Sent), rounded.Bytes(path.Received)})
+			rows = append(rows, []string{p.Address, path.Name, string(path.State), number, delayOrDash(path.RTT),
+				rounded.Rate(float64(path.SendRate)), rounded.Rate(float64(path.ReceiveRate)), rounded.Bytes(path.Sent), rounded.Bytes(path.Received)})
 		}
 	}
 	return rows

@@ -17,7 +17,7 @@ var relayBegan = time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
 
 func relayStatus() host.Status {
 	at := netip.MustParseAddrPort
-	return host.Status{
+	s := host.Status{
 		Agent: "east", Began: relayBegan, At: relayBegan.Add(time.Hour + 2*time.Minute + 400*time.Millisecond),
 		Exits: []host.PeerStatus{{Address: "192.0.2.2:8424", Paths: []host.PathStatus{
 			{Name: "fibre", Sent: 3 << 30, Received: 1 << 20, Streams: []host.StreamStatus{
@@ -34,6 +34,14 @@ func relayStatus() host.Status {
 		},
 		Total: host.TotalStatus{Streams: 4, Connections: 2, Ended: 7, Failed: 1, SendRate: 481e6, ReceiveRate: 1e3},
 	}
+	for _, peers := range [][]host.PeerStatus{s.Exits, s.Entries} {
+		for _, p := range peers {
+			for n := range p.Paths {
+				p.Paths[n].PathSummary = host.Summarize(p.Paths[n].Streams)
+			}
+		}
+	}
+	return s
 }
 
 // The status has a table of paths, with their streams if asked for, and one of connections; ended connections have
@@ -54,6 +62,11 @@ func TestWriteRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/relay-agents.txt", b.String())
+	b.Reset()
+	if err := WriteRelay(&b, relayStatus().Bound(1, 1, 0), true); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/relay-bounded.txt", b.String())
 	b.Reset()
 	if err := WriteRelay(&b, host.Status{Agent: "new"}, false); err != nil || b.String() != "agent new for 0s: 0 connections, 0 streams, sending 0, receiving 0; 0 ended, 0 of them failed\n" {
 		t.Errorf("%q, %v", b.String(), err)

@@ -43,6 +43,8 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 	link.Handlers = []remote.Handler{
 		remote.OneAtATime(remote.Answer(counters.usage)), // the records of a week take seconds to read
 		remote.Answer(setStates(running.States)),
+		remote.Answer(relayStates),
+		remote.Answer(relayEnded),
 		remote.Answer(measuring.probe),
 		remote.Answer(measuring.serve),
 	}

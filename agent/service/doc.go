@@ -4,8 +4,9 @@
 // Nothing else joins them.
 //
 // Each part has a file: desired.go merges the desired state, readings.go keeps the counters, facts.go
-// describes the host, measure.go runs measurements, sets.go reports connection sets; controllers.go
-// connects them to the stream. The package decides nothing about a device: agent/intent and agent do.
+// describes the host, measure.go runs measurements, sets.go reports connection sets, relays.go the relay
+// agents that run on the host; controllers.go connects them to the stream. The package decides nothing about
+// a device: agent/intent and agent do.
 //
 // Measurements and feature detection run as child processes, so that they do not disturb the loop.
 //

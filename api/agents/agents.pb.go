@@ -146,6 +146,8 @@ type FromAgent struct {
 	//	*FromAgent_Probe
 	//	*FromAgent_Sets
 	//	*FromAgent_Serving
+	//	*FromAgent_Relays
+	//	*FromAgent_RelayEnded
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	Answer        uint64              `protobuf:"varint,14,opt,name=answer,proto3" json:"answer,omitempty"` // the query that this message answers; 0 if it answers none
 	Error         string              `protobuf:"bytes,15,opt,name=error,proto3" json:"error,omitempty"`    // why the agent cannot answer the query
@@ -262,6 +264,24 @@ func (x *FromAgent) GetServing() *ProbeServing {
 	return nil
 }
 
+func (x *FromAgent) GetRelays() *RelaysAnswer {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_Relays); ok {
+			return x.Relays
+		}
+	}
+	return nil
+}
+
+func (x *FromAgent) GetRelayEnded() *RelayEndedAnswer {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_RelayEnded); ok {
+			return x.RelayEnded
+		}
+	}
+	return nil
+}
+
 func (x *FromAgent) GetAnswer() uint64 {
 	if x != nil {
 		return x.Answer
@@ -312,6 +332,14 @@ type FromAgent_Serving struct {
 	Serving *ProbeServing `protobuf:"bytes,8,opt,name=serving,proto3,oneof"`
 }
 
+type FromAgent_Relays struct {
+	Relays *RelaysAnswer `protobuf:"bytes,9,opt,name=relays,proto3,oneof"`
+}
+
+type FromAgent_RelayEnded struct {
+	RelayEnded *RelayEndedAnswer `protobuf:"bytes,10,opt,name=relay_ended,json=relayEnded,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Facts) isFromAgent_Message() {}
@@ -328,6 +356,10 @@ func (*FromAgent_Sets) isFromAgent_Message() {}
 
 func (*FromAgent_Serving) isFromAgent_Message() {}
 
+func (*FromAgent_Relays) isFromAgent_Message() {}
+
+func (*FromAgent_RelayEnded) isFromAgent_Message() {}
+
 type ToAgent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -338,6 +370,8 @@ type ToAgent struct {
 	//	*ToAgent_Probe
 	//	*ToAgent_Sets
 	//	*ToAgent_Serve
+	//	*ToAgent_Relays
+	//	*ToAgent_RelayEnded
 	Message isToAgent_Message `protobuf_oneof:"message"`
 	// The number of a query, which every answer to it repeats: more than 0, and once in a stream. A query that
 	// the agent does not support is answered with an error.
@@ -437,6 +471,24 @@ func (x *ToAgent) GetServe() *ProbeServe {
 	return nil
 }
 
+func (x *ToAgent) GetRelays() *RelaysQuery {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Relays); ok {
+			return x.Relays
+		}
+	}
+	return nil
+}
+
+func (x *ToAgent) GetRelayEnded() *RelayEndedQuery {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_RelayEnded); ok {
+			return x.RelayEnded
+		}
+	}
+	return nil
+}
+
 func (x *ToAgent) GetQuery() uint64 {
 	if x != nil {
 		return x.Query
@@ -472,6 +524,14 @@ type ToAgent_Serve struct {
 	Serve *ProbeServe `protobuf:"bytes,6,opt,name=serve,proto3,oneof"`
 }
 
+type ToAgent_Relays struct {
+	Relays *RelaysQuery `protobuf:"bytes,7,opt,name=relays,proto3,oneof"`
+}
+
+type ToAgent_RelayEnded struct {
+	RelayEnded *RelayEndedQuery `protobuf:"bytes,8,opt,name=relay_ended,json=relayEnded,proto3,oneof"`
+}
+
 func (*ToAgent_Desired) isToAgent_Message() {}
 
 func (*ToAgent_Watch) isToAgent_Message() {}
@@ -483,6 +543,10 @@ func (*ToAgent_Probe) isToAgent_Message() {}
 func (*ToAgent_Sets) isToAgent_Message() {}
 
 func (*ToAgent_Serve) isToAgent_Message() {}
+
+func (*ToAgent_Relays) isToAgent_Message() {}
+
+func (*ToAgent_RelayEnded) isToAgent_Message() {}
 
 // Hello is the first message of a stream.
 type Hello struct {
@@ -1723,6 +1787,184 @@ func (x *SetsAnswer) GetCut() bool {
 	return false
 }
 
+// RelaysQuery queries the states of the relay agents that run on the host.
+type RelaysQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelaysQuery) Reset() {
+	*x = RelaysQuery{}
+	mi := &file_agents_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelaysQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelaysQuery) ProtoMessage() {}
+
+func (x *RelaysQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelaysQuery.ProtoReflect.Descriptor instead.
+func (*RelaysQuery) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{22}
+}
+
+type RelaysAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	States        []byte                 `protobuf:"bytes,1,opt,name=states,proto3" json:"states,omitempty"` // a JSON list of Status of package relay/host, each bounded
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`   // of relay agents that did not answer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelaysAnswer) Reset() {
+	*x = RelaysAnswer{}
+	mi := &file_agents_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelaysAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelaysAnswer) ProtoMessage() {}
+
+func (x *RelaysAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelaysAnswer.ProtoReflect.Descriptor instead.
+func (*RelaysAnswer) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *RelaysAnswer) GetStates() []byte {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *RelaysAnswer) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// RelayEndedQuery queries the last connections of a relay agent that have ended.
+type RelayEndedQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Relay         string                 `protobuf:"bytes,1,opt,name=relay,proto3" json:"relay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelayEndedQuery) Reset() {
+	*x = RelayEndedQuery{}
+	mi := &file_agents_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelayEndedQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelayEndedQuery) ProtoMessage() {}
+
+func (x *RelayEndedQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelayEndedQuery.ProtoReflect.Descriptor instead.
+func (*RelayEndedQuery) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RelayEndedQuery) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
+}
+
+type RelayEndedAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Connections   []byte                 `protobuf:"bytes,1,opt,name=connections,proto3" json:"connections,omitempty"` // a JSON list of ConnectionStatus of package relay/host, the oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelayEndedAnswer) Reset() {
+	*x = RelayEndedAnswer{}
+	mi := &file_agents_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelayEndedAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelayEndedAnswer) ProtoMessage() {}
+
+func (x *RelayEndedAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelayEndedAnswer.ProtoReflect.Descriptor instead.
+func (*RelayEndedAnswer) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RelayEndedAnswer) GetConnections() []byte {
+	if x != nil {
+		return x.Connections
+	}
+	return nil
+}
+
 // ProbeQuery starts a measurement on an agent: with a key a measurement of the schedule, within the
 // bounds of bytes and time; without a key one like that of a command on the host.
 type ProbeQuery struct {
@@ -1739,7 +1981,7 @@ type ProbeQuery struct {
 
 func (x *ProbeQuery) Reset() {
 	*x = ProbeQuery{}
-	mi := &file_agents_proto_msgTypes[22]
+	mi := &file_agents_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1993,7 @@ func (x *ProbeQuery) String() string {
 func (*ProbeQuery) ProtoMessage() {}
 
 func (x *ProbeQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[22]
+	mi := &file_agents_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +2006,7 @@ func (x *ProbeQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeQuery.ProtoReflect.Descriptor instead.
 func (*ProbeQuery) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{22}
+	return file_agents_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ProbeQuery) GetId() string {
@@ -1824,7 +2066,7 @@ type ProbeAnswer struct {
 
 func (x *ProbeAnswer) Reset() {
 	*x = ProbeAnswer{}
-	mi := &file_agents_proto_msgTypes[23]
+	mi := &file_agents_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1836,7 +2078,7 @@ func (x *ProbeAnswer) String() string {
 func (*ProbeAnswer) ProtoMessage() {}
 
 func (x *ProbeAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[23]
+	mi := &file_agents_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1849,7 +2091,7 @@ func (x *ProbeAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeAnswer.ProtoReflect.Descriptor instead.
 func (*ProbeAnswer) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{23}
+	return file_agents_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ProbeAnswer) GetId() string {
@@ -1910,7 +2152,7 @@ type ProbeServe struct {
 
 func (x *ProbeServe) Reset() {
 	*x = ProbeServe{}
-	mi := &file_agents_proto_msgTypes[24]
+	mi := &file_agents_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +2164,7 @@ func (x *ProbeServe) String() string {
 func (*ProbeServe) ProtoMessage() {}
 
 func (x *ProbeServe) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[24]
+	mi := &file_agents_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2177,7 @@ func (x *ProbeServe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeServe.ProtoReflect.Descriptor instead.
 func (*ProbeServe) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{24}
+	return file_agents_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ProbeServe) GetId() string {
@@ -1993,7 +2235,7 @@ type ProbeServing struct {
 
 func (x *ProbeServing) Reset() {
 	*x = ProbeServing{}
-	mi := &file_agents_proto_msgTypes[25]
+	mi := &file_agents_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2247,7 @@ func (x *ProbeServing) String() string {
 func (*ProbeServing) ProtoMessage() {}
 
 func (x *ProbeServing) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[25]
+	mi := &file_agents_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2260,7 @@ func (x *ProbeServing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeServing.ProtoReflect.Descriptor instead.
 func (*ProbeServing) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{25}
+	return file_agents_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ProbeServing) GetId() string {
@@ -2061,7 +2303,7 @@ type ProbeEnd struct {
 
 func (x *ProbeEnd) Reset() {
 	*x = ProbeEnd{}
-	mi := &file_agents_proto_msgTypes[26]
+	mi := &file_agents_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2073,7 +2315,7 @@ func (x *ProbeEnd) String() string {
 func (*ProbeEnd) ProtoMessage() {}
 
 func (x *ProbeEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[26]
+	mi := &file_agents_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2086,7 +2328,7 @@ func (x *ProbeEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeEnd.ProtoReflect.Descriptor instead.
 func (*ProbeEnd) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{26}
+	return file_agents_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ProbeEnd) GetDevices() []string {
@@ -2120,7 +2362,7 @@ const file_agents_proto_rawDesc = "" +
 	"\rRenewResponse\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
 	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x16\n" +
-	"\x06agents\x18\x03 \x03(\tR\x06agents\"\xca\x03\n" +
+	"\x06agents\x18\x03 \x03(\tR\x06agents\"\xc1\x04\n" +
 	"\tFromAgent\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.headgate.v1.HelloH\x00R\x05hello\x12*\n" +
 	"\x05facts\x18\x02 \x01(\v2\x12.headgate.v1.FactsH\x00R\x05facts\x12-\n" +
@@ -2129,17 +2371,24 @@ const file_agents_proto_rawDesc = "" +
 	"\x05usage\x18\x05 \x01(\v2\x18.headgate.v1.UsageAnswerH\x00R\x05usage\x120\n" +
 	"\x05probe\x18\x06 \x01(\v2\x18.headgate.v1.ProbeAnswerH\x00R\x05probe\x12-\n" +
 	"\x04sets\x18\a \x01(\v2\x17.headgate.v1.SetsAnswerH\x00R\x04sets\x125\n" +
-	"\aserving\x18\b \x01(\v2\x19.headgate.v1.ProbeServingH\x00R\aserving\x12\x16\n" +
+	"\aserving\x18\b \x01(\v2\x19.headgate.v1.ProbeServingH\x00R\aserving\x123\n" +
+	"\x06relays\x18\t \x01(\v2\x19.headgate.v1.RelaysAnswerH\x00R\x06relays\x12@\n" +
+	"\vrelay_ended\x18\n" +
+	" \x01(\v2\x1d.headgate.v1.RelayEndedAnswerH\x00R\n" +
+	"relayEnded\x12\x16\n" +
 	"\x06answer\x18\x0e \x01(\x04R\x06answer\x12\x14\n" +
 	"\x05error\x18\x0f \x01(\tR\x05errorB\t\n" +
-	"\amessage\"\xc9\x02\n" +
+	"\amessage\"\xbe\x03\n" +
 	"\aToAgent\x120\n" +
 	"\adesired\x18\x01 \x01(\v2\x14.headgate.v1.DesiredH\x00R\adesired\x12*\n" +
 	"\x05watch\x18\x02 \x01(\v2\x12.headgate.v1.WatchH\x00R\x05watch\x12/\n" +
 	"\x05usage\x18\x03 \x01(\v2\x17.headgate.v1.UsageQueryH\x00R\x05usage\x12/\n" +
 	"\x05probe\x18\x04 \x01(\v2\x17.headgate.v1.ProbeQueryH\x00R\x05probe\x12,\n" +
 	"\x04sets\x18\x05 \x01(\v2\x16.headgate.v1.SetsQueryH\x00R\x04sets\x12/\n" +
-	"\x05serve\x18\x06 \x01(\v2\x17.headgate.v1.ProbeServeH\x00R\x05serve\x12\x14\n" +
+	"\x05serve\x18\x06 \x01(\v2\x17.headgate.v1.ProbeServeH\x00R\x05serve\x122\n" +
+	"\x06relays\x18\a \x01(\v2\x18.headgate.v1.RelaysQueryH\x00R\x06relays\x12?\n" +
+	"\vrelay_ended\x18\b \x01(\v2\x1c.headgate.v1.RelayEndedQueryH\x00R\n" +
+	"relayEnded\x12\x14\n" +
 	"\x05query\x18\x0f \x01(\x04R\x05queryB\t\n" +
 	"\amessage\"\xfa\x01\n" +
 	"\x05Hello\x12\x18\n" +
@@ -2252,7 +2501,15 @@ const file_agents_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06states\x18\x02 \x01(\fR\x06states\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x10\n" +
-	"\x03cut\x18\x04 \x01(\bR\x03cut\"\x8b\x01\n" +
+	"\x03cut\x18\x04 \x01(\bR\x03cut\"\r\n" +
+	"\vRelaysQuery\"<\n" +
+	"\fRelaysAnswer\x12\x16\n" +
+	"\x06states\x18\x01 \x01(\fR\x06states\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"'\n" +
+	"\x0fRelayEndedQuery\x12\x14\n" +
+	"\x05relay\x18\x01 \x01(\tR\x05relay\"4\n" +
+	"\x10RelayEndedAnswer\x12 \n" +
+	"\vconnections\x18\x01 \x01(\fR\vconnections\"\x8b\x01\n" +
 	"\n" +
 	"ProbeQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
@@ -2302,38 +2559,42 @@ func file_agents_proto_rawDescGZIP() []byte {
 	return file_agents_proto_rawDescData
 }
 
-var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_agents_proto_goTypes = []any{
-	(*RenewRequest)(nil),    // 0: headgate.v1.RenewRequest
-	(*RenewResponse)(nil),   // 1: headgate.v1.RenewResponse
-	(*FromAgent)(nil),       // 2: headgate.v1.FromAgent
-	(*ToAgent)(nil),         // 3: headgate.v1.ToAgent
-	(*Hello)(nil),           // 4: headgate.v1.Hello
-	(*Fence)(nil),           // 5: headgate.v1.Fence
-	(*Desired)(nil),         // 6: headgate.v1.Desired
-	(*Interface)(nil),       // 7: headgate.v1.Interface
-	(*Document)(nil),        // 8: headgate.v1.Document
-	(*Enforced)(nil),        // 9: headgate.v1.Enforced
-	(*Facts)(nil),           // 10: headgate.v1.Facts
-	(*Feature)(nil),         // 11: headgate.v1.Feature
-	(*Device)(nil),          // 12: headgate.v1.Device
-	(*Report)(nil),          // 13: headgate.v1.Report
-	(*DeviceReport)(nil),    // 14: headgate.v1.DeviceReport
-	(*DirectionReport)(nil), // 15: headgate.v1.DirectionReport
-	(*Watch)(nil),           // 16: headgate.v1.Watch
-	(*UsageQuery)(nil),      // 17: headgate.v1.UsageQuery
-	(*UsageAnswer)(nil),     // 18: headgate.v1.UsageAnswer
-	(*Usage)(nil),           // 19: headgate.v1.Usage
-	(*SetsQuery)(nil),       // 20: headgate.v1.SetsQuery
-	(*SetsAnswer)(nil),      // 21: headgate.v1.SetsAnswer
-	(*ProbeQuery)(nil),      // 22: headgate.v1.ProbeQuery
-	(*ProbeAnswer)(nil),     // 23: headgate.v1.ProbeAnswer
-	(*ProbeServe)(nil),      // 24: headgate.v1.ProbeServe
-	(*ProbeServing)(nil),    // 25: headgate.v1.ProbeServing
-	(*ProbeEnd)(nil),        // 26: headgate.v1.ProbeEnd
-	nil,                     // 27: headgate.v1.Hello.InterfacesEntry
-	nil,                     // 28: headgate.v1.Enforced.ErrorsEntry
-	nil,                     // 29: headgate.v1.Enforced.SetErrorsEntry
+	(*RenewRequest)(nil),     // 0: headgate.v1.RenewRequest
+	(*RenewResponse)(nil),    // 1: headgate.v1.RenewResponse
+	(*FromAgent)(nil),        // 2: headgate.v1.FromAgent
+	(*ToAgent)(nil),          // 3: headgate.v1.ToAgent
+	(*Hello)(nil),            // 4: headgate.v1.Hello
+	(*Fence)(nil),            // 5: headgate.v1.Fence
+	(*Desired)(nil),          // 6: headgate.v1.Desired
+	(*Interface)(nil),        // 7: headgate.v1.Interface
+	(*Document)(nil),         // 8: headgate.v1.Document
+	(*Enforced)(nil),         // 9: headgate.v1.Enforced
+	(*Facts)(nil),            // 10: headgate.v1.Facts
+	(*Feature)(nil),          // 11: headgate.v1.Feature
+	(*Device)(nil),           // 12: headgate.v1.Device
+	(*Report)(nil),           // 13: headgate.v1.Report
+	(*DeviceReport)(nil),     // 14: headgate.v1.DeviceReport
+	(*DirectionReport)(nil),  // 15: headgate.v1.DirectionReport
+	(*Watch)(nil),            // 16: headgate.v1.Watch
+	(*UsageQuery)(nil),       // 17: headgate.v1.UsageQuery
+	(*UsageAnswer)(nil),      // 18: headgate.v1.UsageAnswer
+	(*Usage)(nil),            // 19: headgate.v1.Usage
+	(*SetsQuery)(nil),        // 20: headgate.v1.SetsQuery
+	(*SetsAnswer)(nil),       // 21: headgate.v1.SetsAnswer
+	(*RelaysQuery)(nil),      // 22: headgate.v1.RelaysQuery
+	(*RelaysAnswer)(nil),     // 23: headgate.v1.RelaysAnswer
+	(*RelayEndedQuery)(nil),  // 24: headgate.v1.RelayEndedQuery
+	(*RelayEndedAnswer)(nil), // 25: headgate.v1.RelayEndedAnswer
+	(*ProbeQuery)(nil),       // 26: headgate.v1.ProbeQuery
+	(*ProbeAnswer)(nil),      // 27: headgate.v1.ProbeAnswer
+	(*ProbeServe)(nil),       // 28: headgate.v1.ProbeServe
+	(*ProbeServing)(nil),     // 29: headgate.v1.ProbeServing
+	(*ProbeEnd)(nil),         // 30: headgate.v1.ProbeEnd
+	nil,                      // 31: headgate.v1.Hello.InterfacesEntry
+	nil,                      // 32: headgate.v1.Enforced.ErrorsEntry
+	nil,                      // 33: headgate.v1.Enforced.SetErrorsEntry
 }
 var file_agents_proto_depIdxs = []int32{
 	4,  // 0: headgate.v1.FromAgent.hello:type_name -> headgate.v1.Hello
@@ -2341,39 +2602,43 @@ var file_agents_proto_depIdxs = []int32{
 	13, // 2: headgate.v1.FromAgent.report:type_name -> headgate.v1.Report
 	9,  // 3: headgate.v1.FromAgent.enforced:type_name -> headgate.v1.Enforced
 	18, // 4: headgate.v1.FromAgent.usage:type_name -> headgate.v1.UsageAnswer
-	23, // 5: headgate.v1.FromAgent.probe:type_name -> headgate.v1.ProbeAnswer
+	27, // 5: headgate.v1.FromAgent.probe:type_name -> headgate.v1.ProbeAnswer
 	21, // 6: headgate.v1.FromAgent.sets:type_name -> headgate.v1.SetsAnswer
-	25, // 7: headgate.v1.FromAgent.serving:type_name -> headgate.v1.ProbeServing
-	6,  // 8: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
-	16, // 9: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
-	17, // 10: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuery
-	22, // 11: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuery
-	20, // 12: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuery
-	24, // 13: headgate.v1.ToAgent.serve:type_name -> headgate.v1.ProbeServe
-	5,  // 14: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
-	27, // 15: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
-	5,  // 16: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
-	7,  // 17: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
-	8,  // 18: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
-	5,  // 19: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
-	28, // 20: headgate.v1.Enforced.errors:type_name -> headgate.v1.Enforced.ErrorsEntry
-	29, // 21: headgate.v1.Enforced.set_errors:type_name -> headgate.v1.Enforced.SetErrorsEntry
-	12, // 22: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
-	11, // 23: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
-	14, // 24: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
-	15, // 25: headgate.v1.DeviceReport.directions:type_name -> headgate.v1.DirectionReport
-	19, // 26: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
-	26, // 27: headgate.v1.ProbeAnswer.end:type_name -> headgate.v1.ProbeEnd
-	26, // 28: headgate.v1.ProbeServing.end:type_name -> headgate.v1.ProbeEnd
-	2,  // 29: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
-	0,  // 30: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
-	3,  // 31: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
-	1,  // 32: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
-	31, // [31:33] is the sub-list for method output_type
-	29, // [29:31] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	29, // 7: headgate.v1.FromAgent.serving:type_name -> headgate.v1.ProbeServing
+	23, // 8: headgate.v1.FromAgent.relays:type_name -> headgate.v1.RelaysAnswer
+	25, // 9: headgate.v1.FromAgent.relay_ended:type_name -> headgate.v1.RelayEndedAnswer
+	6,  // 10: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
+	16, // 11: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
+	17, // 12: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuery
+	26, // 13: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuery
+	20, // 14: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuery
+	28, // 15: headgate.v1.ToAgent.serve:type_name -> headgate.v1.ProbeServe
+	22, // 16: headgate.v1.ToAgent.relays:type_name -> headgate.v1.RelaysQuery
+	24, // 17: headgate.v1.ToAgent.relay_ended:type_name -> headgate.v1.RelayEndedQuery
+	5,  // 18: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
+	31, // 19: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
+	5,  // 20: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
+	7,  // 21: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
+	8,  // 22: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
+	5,  // 23: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
+	32, // 24: headgate.v1.Enforced.errors:type_name -> headgate.v1.Enforced.ErrorsEntry
+	33, // 25: headgate.v1.Enforced.set_errors:type_name -> headgate.v1.Enforced.SetErrorsEntry
+	12, // 26: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
+	11, // 27: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
+	14, // 28: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
+	15, // 29: headgate.v1.DeviceReport.directions:type_name -> headgate.v1.DirectionReport
+	19, // 30: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
+	30, // 31: headgate.v1.ProbeAnswer.end:type_name -> headgate.v1.ProbeEnd
+	30, // 32: headgate.v1.ProbeServing.end:type_name -> headgate.v1.ProbeEnd
+	2,  // 33: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
+	0,  // 34: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
+	3,  // 35: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
+	1,  // 36: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
+	35, // [35:37] is the sub-list for method output_type
+	33, // [33:35] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_agents_proto_init() }
@@ -2390,6 +2655,8 @@ func file_agents_proto_init() {
 		(*FromAgent_Probe)(nil),
 		(*FromAgent_Sets)(nil),
 		(*FromAgent_Serving)(nil),
+		(*FromAgent_Relays)(nil),
+		(*FromAgent_RelayEnded)(nil),
 	}
 	file_agents_proto_msgTypes[3].OneofWrappers = []any{
 		(*ToAgent_Desired)(nil),
@@ -2398,6 +2665,8 @@ func file_agents_proto_init() {
 		(*ToAgent_Probe)(nil),
 		(*ToAgent_Sets)(nil),
 		(*ToAgent_Serve)(nil),
+		(*ToAgent_Relays)(nil),
+		(*ToAgent_RelayEnded)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2405,7 +2674,7 @@ func file_agents_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agents_proto_rawDesc), len(file_agents_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -290,6 +290,57 @@ func (e ProbeRequestMeasure) Valid() bool {
 	}
 }
 
+// Defines values for RelayConnectionState.
+const (
+	ConnectionClosing RelayConnectionState = "closing"
+	ConnectionEnded   RelayConnectionState = "ended"
+	ConnectionFailed  RelayConnectionState = "failed"
+	ConnectionOpen    RelayConnectionState = "open"
+	ConnectionOpening RelayConnectionState = "opening"
+)
+
+// Valid indicates whether the value is a known member of the RelayConnectionState enum.
+func (e RelayConnectionState) Valid() bool {
+	switch e {
+	case ConnectionClosing:
+		return true
+	case ConnectionEnded:
+		return true
+	case ConnectionFailed:
+		return true
+	case ConnectionOpen:
+		return true
+	case ConnectionOpening:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RelayStreamState.
+const (
+	StreamClosed  RelayStreamState = "closed"
+	StreamOpen    RelayStreamState = "open"
+	StreamRetired RelayStreamState = "retired"
+	StreamSuspect RelayStreamState = "suspect"
+)
+
+// Valid indicates whether the value is a known member of the RelayStreamState enum.
+func (e RelayStreamState) Valid() bool {
+	switch e {
+	case StreamClosed:
+		return true
+	case StreamOpen:
+		return true
+	case StreamRetired:
+		return true
+	case StreamSuspect:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleAgent    Role = "agent"
@@ -1188,6 +1239,187 @@ type RateList struct {
 	Totals *[]DirectionRates `json:"totals,omitempty"`
 }
 
+// Relay The state of a relay agent. Directions are those of this agent: sent are bytes that it took from applications for the other agent.
+type Relay struct {
+	Agent Name      `json:"agent"`
+	At    time.Time `json:"at"`
+
+	// Began When the agent was started.
+	Began time.Time `json:"began"`
+
+	// Connections The connections of applications, the oldest first.
+	Connections []RelayConnection `json:"connections"`
+
+	// Entries The agents from which it accepted streams.
+	Entries []RelayPeer `json:"entries"`
+
+	// Exits The agents to which it carries connections.
+	Exits []RelayPeer `json:"exits"`
+
+	// Omitted Numbers of connections and entries with lower rates, and of streams, that the lists leave out. Totals and paths include them.
+	Omitted *struct {
+		Connections *int `json:"connections,omitempty"`
+		Entries     *int `json:"entries,omitempty"`
+		Streams     *int `json:"streams,omitempty"`
+	} `json:"omitted,omitempty"`
+	Total RelayTotal `json:"total"`
+}
+
+// RelayConnection defines model for RelayConnection.
+type RelayConnection struct {
+	// AgeNs The time since then, until the end of the connection.
+	AgeNs       int64     `json:"age_ns"`
+	Began       time.Time `json:"began"`
+	Client      string    `json:"client"`
+	Destination string    `json:"destination"`
+
+	// Entry The address of the entry, at an exit.
+	Entry *string `json:"entry,omitempty"`
+
+	// Error Why the connection failed.
+	Error *string `json:"error,omitempty"`
+
+	// Exit The address of the exit, at an entry.
+	Exit *string `json:"exit,omitempty"`
+
+	// Paths The bytes that each path has carried.
+	Paths          []RelayPathBytes `json:"paths"`
+	ReceiveRateBps int64            `json:"receive_rate_bps"`
+	ReceivedBytes  int64            `json:"received_bytes"`
+
+	// ReorderingBytes Bytes that wait for earlier bytes: the reorder queue.
+	ReorderingBytes int64 `json:"reordering_bytes"`
+
+	// SendRateBps The rate of the last second, as receive_rate_bps.
+	SendRateBps int64                `json:"send_rate_bps"`
+	SentBytes   int64                `json:"sent_bytes"`
+	State       RelayConnectionState `json:"state"`
+
+	// UnacknowledgedBytes Bytes that a stream has taken and the other agent has not acknowledged.
+	UnacknowledgedBytes int64 `json:"unacknowledged_bytes"`
+
+	// UnreadBytes Bytes that arrived in order and that the application has not taken.
+	UnreadBytes int64 `json:"unread_bytes"`
+
+	// WaitingBytes Bytes that no stream has taken yet.
+	WaitingBytes int64 `json:"waiting_bytes"`
+}
+
+// RelayConnectionState defines model for RelayConnection.State.
+type RelayConnectionState string
+
+// RelayEndedList defines model for RelayEndedList.
+type RelayEndedList struct {
+	Items []RelayConnection `json:"items"`
+}
+
+// RelayList defines model for RelayList.
+type RelayList struct {
+	// Connected The agent of the host is connected.
+	Connected *bool `json:"connected,omitempty"`
+
+	// Error Why relay agents of the host are missing.
+	Error *string `json:"error,omitempty"`
+	Items []Relay `json:"items"`
+}
+
+// RelayPath defines model for RelayPath.
+type RelayPath struct {
+	ClosedStreams int `json:"closed_streams"`
+
+	// Error Why a closed stream is not open.
+	Error *string `json:"error,omitempty"`
+
+	// Name The configured name, or at an exit the address from which the streams of the path came.
+	Name           string `json:"name"`
+	OpenStreams    int    `json:"open_streams"`
+	ReceiveRateBps int64  `json:"receive_rate_bps"`
+	ReceivedBytes  int64  `json:"received_bytes"`
+
+	// RttNs The longest round-trip time of the streams, 0 if none is open.
+	RttNs int64 `json:"rtt_ns"`
+
+	// Selection What selects the path.
+	Selection   *string `json:"selection,omitempty"`
+	SendRateBps int64   `json:"send_rate_bps"`
+
+	// SentBytes Bytes of connections since the session began, as received_bytes.
+	SentBytes int64 `json:"sent_bytes"`
+
+	// State open: it carries data. suspect: it makes no progress. retired: it is not needed, and ends. closed: it is not open, and is tried again.
+	State   RelayStreamState `json:"state"`
+	Streams []RelayStream    `json:"streams"`
+
+	// SuspectStreams Open streams that make no progress.
+	SuspectStreams int `json:"suspect_streams"`
+}
+
+// RelayPathBytes defines model for RelayPathBytes.
+type RelayPathBytes struct {
+	Path          string `json:"path"`
+	ReceivedBytes int64  `json:"received_bytes"`
+	SentBytes     int64  `json:"sent_bytes"`
+}
+
+// RelayPeer defines model for RelayPeer.
+type RelayPeer struct {
+	// Address The address of an exit, or the one from which the newest stream of an entry came.
+	Address string `json:"address"`
+
+	// Destinations The prefixes of an exit.
+	Destinations *[]string   `json:"destinations,omitempty"`
+	Paths        []RelayPath `json:"paths"`
+}
+
+// RelayStream defines model for RelayStream.
+type RelayStream struct {
+	// Error Why the stream is closed.
+	Error *string `json:"error,omitempty"`
+
+	// EstimatedRateBps The rate at which the stream can send.
+	EstimatedRateBps int64 `json:"estimated_rate_bps"`
+
+	// Number The number of an open stream.
+	Number         *int64 `json:"number,omitempty"`
+	ReceiveRateBps int64  `json:"receive_rate_bps"`
+	ReceivedBytes  int64  `json:"received_bytes"`
+	RttNs          int64  `json:"rtt_ns"`
+
+	// SendRateBps The rate of connections' bytes in the last second, as receive_rate_bps.
+	SendRateBps int64 `json:"send_rate_bps"`
+	SentBytes   int64 `json:"sent_bytes"`
+
+	// State open: it carries data. suspect: it makes no progress. retired: it is not needed, and ends. closed: it is not open, and is tried again.
+	State               RelayStreamState `json:"state"`
+	UnacknowledgedBytes int64            `json:"unacknowledged_bytes"`
+	UnsentBytes         int64            `json:"unsent_bytes"`
+}
+
+// RelayStreamState open: it carries data. suspect: it makes no progress. retired: it is not needed, and ends. closed: it is not open, and is tried again.
+type RelayStreamState string
+
+// RelayTotal defines model for RelayTotal.
+type RelayTotal struct {
+	// Connections Open connections.
+	Connections int `json:"connections"`
+
+	// Ended Connections that have ended since the agent was started.
+	Ended int64 `json:"ended"`
+
+	// Failed Connections of them that ended with an error.
+	Failed          int64 `json:"failed"`
+	ReceiveRateBps  int64 `json:"receive_rate_bps"`
+	ReceivedBytes   int64 `json:"received_bytes"`
+	ReorderingBytes int64 `json:"reordering_bytes"`
+	SendRateBps     int64 `json:"send_rate_bps"`
+	SentBytes       int64 `json:"sent_bytes"`
+
+	// Streams Open streams.
+	Streams      int   `json:"streams"`
+	UnreadBytes  int64 `json:"unread_bytes"`
+	WaitingBytes int64 `json:"waiting_bytes"`
+}
+
 // Role defines model for Role.
 type Role string
 
@@ -1367,6 +1599,9 @@ type PathHost = Name
 
 // PathProbe defines model for pathProbe.
 type PathProbe = string
+
+// PathRelay defines model for pathRelay.
+type PathRelay = Name
 
 // PathTenant defines model for pathTenant.
 type PathTenant = Name
@@ -2211,6 +2446,16 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
 	GetRates(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListRelays List the relay agents that run on a host, with their paths, streams and connections
+	//
+	// Corresponds with GET /v1/hosts/{host}/relays (the `ListRelays` operationId).
+	ListRelays(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListRelayEnded List the last connections of a relay agent that have ended, the oldest first
+	//
+	// Corresponds with GET /v1/hosts/{host}/relays/{relay}/ended (the `ListRelayEnded` operationId).
+	ListRelayEnded(ctx context.Context, host PathHost, relay PathRelay, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// WatchLive Watch the responses of paths, as server-sent events
 	//
@@ -3085,6 +3330,36 @@ func (c *Client) ListProposals(ctx context.Context, host PathHost, params *ListP
 // Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
 func (c *Client) GetRates(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetRatesRequest(c.Server, host, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRelays List the relay agents that run on a host, with their paths, streams and connections
+//
+// Corresponds with GET /v1/hosts/{host}/relays (the `ListRelays` operationId).
+func (c *Client) ListRelays(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRelaysRequest(c.Server, host)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRelayEnded List the last connections of a relay agent that have ended, the oldest first
+//
+// Corresponds with GET /v1/hosts/{host}/relays/{relay}/ended (the `ListRelayEnded` operationId).
+func (c *Client) ListRelayEnded(ctx context.Context, host PathHost, relay PathRelay, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRelayEndedRequest(c.Server, host, relay)
 	if err != nil {
 		return nil, err
 	}
@@ -6064,6 +6339,81 @@ func NewGetRatesRequest(server string, host PathHost, params *GetRatesParams) (*
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListRelaysRequest constructs an http.Request for the ListRelays method
+func NewListRelaysRequest(server string, host PathHost) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "host", host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/hosts/%s/relays", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListRelayEndedRequest constructs an http.Request for the ListRelayEnded method
+func NewListRelayEndedRequest(server string, host PathHost, relay PathRelay) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "host", host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "relay", relay, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/hosts/%s/relays/%s/ended", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)

@@ -115,6 +115,12 @@ type ServerInterface interface {
 	// GetRates Get the rates of a host's groups in the last second
 	// (GET /v1/hosts/{host}/rates)
 	GetRates(w http.ResponseWriter, r *http.Request, host PathHost, params GetRatesParams)
+	// ListRelays List the relay agents that run on a host, with their paths, streams and connections
+	// (GET /v1/hosts/{host}/relays)
+	ListRelays(w http.ResponseWriter, r *http.Request, host PathHost)
+	// ListRelayEnded List the last connections of a relay agent that have ended, the oldest first
+	// (GET /v1/hosts/{host}/relays/{relay}/ended)
+	ListRelayEnded(w http.ResponseWriter, r *http.Request, host PathHost, relay PathRelay)
 	// WatchLive Watch the responses of paths, as server-sent events
 	// (GET /v1/live)
 	WatchLive(w http.ResponseWriter, r *http.Request, params WatchLiveParams)
@@ -2346,6 +2352,67 @@ func (siw *ServerInterfaceWrapper) GetRates(w http.ResponseWriter, r *http.Reque
 	handler.ServeHTTP(w, r)
 }
 
+// ListRelays operation middleware
+func (siw *ServerInterfaceWrapper) ListRelays(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "host" -------------
+	var host PathHost
+
+	err = runtime.BindStyledParameterWithOptions("simple", "host", r.PathValue("host"), &host, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "host", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListRelays(w, r, host)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListRelayEnded operation middleware
+func (siw *ServerInterfaceWrapper) ListRelayEnded(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "host" -------------
+	var host PathHost
+
+	err = runtime.BindStyledParameterWithOptions("simple", "host", r.PathValue("host"), &host, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "host", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "relay" -------------
+	var relay PathRelay
+
+	err = runtime.BindStyledParameterWithOptions("simple", "relay", r.PathValue("relay"), &relay, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "relay", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListRelayEnded(w, r, host, relay)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // WatchLive operation middleware
 func (siw *ServerInterfaceWrapper) WatchLive(w http.ResponseWriter, r *http.Request) {
 
@@ -3480,6 +3547,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/hosts/{host}/collectives/{collective}", wrapper.DeleteCollective)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/collectives/{collective}", wrapper.GetCollective)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/hosts/{host}/collectives/{collective}", wrapper.PutCollective)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/relays", wrapper.ListRelays)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/relays/{relay}/ended", wrapper.ListRelayEnded)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/policy", wrapper.GetPolicy)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/hosts/{host}/policy", wrapper.PutPolicy)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/hosts/{host}/probes", wrapper.StartProbe)

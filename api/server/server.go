@@ -75,6 +75,10 @@ type Agents interface {
 	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []api.Usage, missing []string)
 	// Sets returns the states of a host's connection sets, from its agent.
 	Sets(ctx context.Context, host string) (api.CollectiveStateList, error)
+	// Relays returns the states of the relay agents that run on a host, from its agent, and RelayEnded the last
+	// connections of one of them that have ended.
+	Relays(ctx context.Context, host string) (api.RelayList, error)
+	RelayEnded(ctx context.Context, host, relay string) (api.RelayEndedList, error)
 	// Probe starts a measurement on a host. ProbeResult returns its outcome, also if Probe fails.
 	Probe(host string, id string, r api.ProbeRequest) error
 	// ProbeResult returns the state and result of a measurement; false if it is not known.

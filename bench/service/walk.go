@@ -27,7 +27,7 @@ func may(role, method, operation string) bool {
 		return !change
 	case role != "tenant" && role != "foreign":
 		return false
-	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview",
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getCollective", "getPolicy", "getProbe", "getOverview",
 		"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals"}, operation):
 		return false // of the whole service, or a whole host
 	case !change:

@@ -2,6 +2,7 @@ package controllertest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,6 +57,7 @@ func Connect(t testing.TB, dir string, others ...func(*Agent)) *Agent {
 			return nil
 		}),
 	}
+	a.Handlers = append(a.Handlers, relayHandlers...)
 	for _, other := range others {
 		other(a)
 	}
@@ -80,4 +82,30 @@ func (a *Agent) Wait(t testing.TB) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("no change of the desired state within 10 s")
 	}
+}
+
+// relayHandlers answer for a host with the relay agent east, which carries a connection and has carried another.
+var relayHandlers = []remote.Handler{
+	remote.Answer(func(_ context.Context, _ *agents.RelaysQuery, answer func(*agents.RelaysAnswer)) error {
+		answer(&agents.RelaysAnswer{Error: "relay agent west: no answer", States: []byte(`[{"agent": "east", "at": "2026-05-04T10:00:00Z", "began": "2026-05-04T09:00:00Z", "exits": [
+			{"address": "192.0.2.2:8424", "destinations": ["10.2.0.0/16"], "paths": [{"name": "fibre", "state": "open", "open_streams": 1, "suspect_streams": 0, "closed_streams": 0, "rtt_ns": 54000000,
+				"send_rate_bps": 480000000, "receive_rate_bps": 0, "sent_bytes": 10, "received_bytes": 0, "streams": [
+				{"number": 1, "state": "open", "rtt_ns": 54000000, "estimated_rate_bps": 500000000, "send_rate_bps": 480000000, "receive_rate_bps": 0, "unsent_bytes": 0, "unacknowledged_bytes": 0, "sent_bytes": 10, "received_bytes": 0}]}]}],
+			"entries": [], "connections": [` + relayConnection("open") + `],
+			"total": {"streams": 1, "connections": 7, "ended": 1, "failed": 0, "sent_bytes": 10, "received_bytes": 0, "send_rate_bps": 480000000, "receive_rate_bps": 0, "waiting_bytes": 0, "unread_bytes": 0, "reordering_bytes": 0},
+			"omitted": {"connections": 6}}]`)})
+		return nil
+	}),
+	remote.Answer(func(_ context.Context, q *agents.RelayEndedQuery, answer func(*agents.RelayEndedAnswer)) error {
+		if q.Relay != "east" {
+			return errors.New("relay agent " + q.Relay + " is not running on this host")
+		}
+		answer(&agents.RelayEndedAnswer{Connections: []byte("[" + relayConnection("ended") + "]")})
+		return nil
+	}),
+}
+
+func relayConnection(state string) string {
+	return `{"client": "10.1.0.5:40000", "destination": "10.2.0.5:22", "exit": "192.0.2.2:8424", "state": "` + state + `", "began": "2026-05-04T09:30:00Z", "age_ns": 1800000000000, "sent_bytes": 10, "received_bytes": 0,
+		"send_rate_bps": 480000000, "receive_rate_bps": 0, "waiting_bytes": 1, "unacknowledged_bytes": 2, "unread_bytes": 3, "reordering_bytes": 4, "paths": [{"path": "fibre", "sent_bytes": 10, "received_bytes": 0}]}`
 }

@@ -30,6 +30,8 @@ type Status struct {
 	// Connections are those that are carried now, the oldest first.
 	Connections []ConnectionStatus `json:"connections"`
 	Total       TotalStatus        `json:"total"`
+	// Omitted is what a bounded status leaves out (Bound).
+	Omitted *Omitted `json:"omitted,omitempty"`
 }
 
 // PeerStatus is the state of the session with another agent. Directions are those of this agent: what it has sent to
@@ -47,6 +49,7 @@ type PathStatus struct {
 	Name string `json:"name"`
 	// Selection describes what selects the path at the entry.
 	Selection string `json:"selection,omitempty"`
+	PathSummary
 	// Sent and Received are bytes of connections since the session began, also on streams that have ended.
 	Sent     uint64 `json:"sent_bytes"`
 	Received uint64 `json:"received_bytes"`
@@ -226,9 +229,7 @@ func (a *Agent) Status() Status {
 		s.Entries = acceptor.status()
 	}
 	s.Connections, s.Total = a.connections(now)
-	slices.SortFunc(s.Connections, func(a, b ConnectionStatus) int {
-		return cmp.Or(a.Began.Compare(b.Began), a.Client.Compare(b.Client))
-	})
+	sortConnections(s.Connections)
 	s.Total.Connections = len(s.Connections)
 	for _, c := range s.Connections {
 		s.Total.Sent += c.Sent
@@ -241,7 +242,7 @@ func (a *Agent) Status() Status {
 	}
 	for _, p := range slices.Concat(s.Exits, s.Entries) {
 		for _, path := range p.Paths {
-			s.Total.Streams += path.Open()
+			s.Total.Streams += path.Open
 		}
 	}
 	return s
@@ -262,64 +263,6 @@ func (a *Agent) connections(now time.Time) (all []ConnectionStatus, sum TotalSta
 		}
 	}
 	return all, sum
-}
-
-// Open returns the number of open streams.
-func (p PathStatus) Open() (n int) {
-	for _, st := range p.Streams {
-		if st.State != StreamClosed {
-			n++
-		}
-	}
-	return n
-}
-
-// Suspect returns the number of streams that make no progress.
-func (p PathStatus) Suspect() (n int) {
-	for _, st := range p.Streams {
-		if st.State == StreamSuspect {
-			n++
-		}
-	}
-	return n
-}
-
-// RTT returns the longest round-trip time of the streams, 0 if none is open.
-func (p PathStatus) RTT() (longest time.Duration) {
-	for _, st := range p.Streams {
-		longest = max(longest, st.RTT)
-	}
-	return longest
-}
-
-// Rates returns the rates of all streams in bit/s.
-func (p PathStatus) Rates() (send, receive uint64) {
-	for _, st := range p.Streams {
-		send, receive = send+st.SendRate, receive+st.ReceiveRate
-	}
-	return send, receive
-}
-
-// State returns "open" if a stream of the path carries data, "suspect" if all open ones make no progress, and
-// "closed" if none is open.
-func (p PathStatus) State() StreamState {
-	switch open := p.Open(); {
-	case open == 0:
-		return StreamClosed
-	case open == p.Suspect():
-		return StreamSuspect
-	}
-	return StreamOpen
-}
-
-// Failure returns why a stream that is closed is not open, "" if none is closed.
-func (p PathStatus) Failure() string {
-	for _, st := range p.Streams {
-		if st.Error != "" {
-			return st.Error
-		}
-	}
-	return ""
 }
 
 func (d *Dialer) status() PeerStatus {
@@ -383,8 +326,9 @@ func (l *Link) past(p *PathStatus) {
 	p.Received += was.Received
 }
 
-// sum adds the bytes of the streams to those of the path, and sorts the streams.
+// sum adds the bytes of the streams to those of the path, sums them up, and sorts them.
 func (p PathStatus) sum() PathStatus {
+	p.PathSummary = Summarize(p.Streams)
 	for _, st := range p.Streams {
 		p.Sent += st.Sent
 		p.Received += st.Received
@@ -403,7 +347,7 @@ func (a *Acceptor) status() []PeerStatus {
 	for _, one := range a.links {
 		out = append(out, one.Link.entryStatus())
 	}
-	slices.SortFunc(out, func(a, b PeerStatus) int { return cmp.Compare(a.Address, b.Address) })
+	sortPeers(out)
 	return out
 }
 

@@ -92,7 +92,7 @@ func TestStatus(t *testing.T) {
 	defer stopEntry()
 	until(t, "three streams are open, and one was refused", func() bool {
 		s := entry.Status()
-		return s.Total.Streams == 3 && s.Exits[0].Paths[2].Failure() != "" && exit.Status().Total.Streams == 3
+		return s.Total.Streams == 3 && s.Exits[0].Paths[2].Failure != "" && exit.Status().Total.Streams == 3
 	})
 
 	app, err := net.Dial("tcp", listen.String())
@@ -147,14 +147,14 @@ func TestStatus(t *testing.T) {
 		state StreamState
 	}{{"a", 2, StreamOpen}, {"b", 1, StreamOpen}, {"dead", 0, StreamClosed}} {
 		p := paths[n]
-		if p.Name != want.name || p.Open() != want.open || p.State() != want.state || p.Suspect() != 0 || (p.RTT() > 0) != (want.open > 0) {
+		if p.Name != want.name || p.Open != want.open || p.State != want.state || p.Suspect != 0 || (p.RTT > 0) != (want.open > 0) {
 			t.Errorf("path %+v, want %+v", p, want)
 		}
 	}
 	if paths[0].Sent+paths[1].Sent < size || paths[0].Received+paths[1].Received < size {
 		t.Errorf("%+v", paths)
 	}
-	if text := paths[2].Failure(); !strings.Contains(text, "refused") {
+	if text := paths[2].Failure; !strings.Contains(text, "refused") {
 		t.Errorf("the dead path's error is %q", text)
 	}
 	peers := exit.Status().Entries

@@ -99,7 +99,7 @@ func (s *service) connect(t *testing.T) {
 				BacklogBytes: []uint64{1500}, Drops: []uint64{1}, Marks: []uint64{2}, QueueDelayNs: []uint64{240_000},
 			}}}
 		}
-		a.Handlers = append(a.Handlers[1:2], // its probe handler
+		a.Handlers = append([]remote.Handler{ // the first one of a query answers it
 			remote.Answer(func(_ context.Context, q *agents.UsageQuery, answer func(*agents.UsageAnswer)) error {
 				answer(&agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/shop", Seconds: 60, DeliveredBytes: 7}}})
 				return nil
@@ -109,7 +109,7 @@ func (s *service) connect(t *testing.T) {
 					"connections": [{"id": 1, "local": "10.0.0.1:55000", "remote": "10.0.0.2:5432", "learned_rate": "1Mbit", "rate": "2Mbit", "rtt_ns": 1000000, "window_cap": "30kB"}]}]`)})
 				return nil
 			}),
-		)
+		}, a.Handlers...)
 	})
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if is := must[client.HostState](t)(s.client.GetHost(t.Context(), host)); is.Devices != nil {

@@ -101,6 +101,49 @@ func (s *liveDemo) addConnectionSets() {
 	}
 }
 
+// addRelay carries connections from host1 to host2 over two paths: by the management network, and by the uplink.
+func (s *liveDemo) addRelay() {
+	dir := s.t.TempDir()
+	s.headgate("relay", "key", filepath.Join(dir, "key"))
+	write := func(name, text string, args ...any) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		return path
+	}
+	address := func(dev string) string {
+		m := regexp.MustCompile(`inet ([0-9.]+)/`).FindStringSubmatch(s.within("host2", "ip", "-4", "-o", "addr", "show", "dev", dev))
+		if m == nil {
+			s.t.Fatalf("host2 has no address on %s", dev)
+		}
+		return m[1] + ":8424"
+	}
+	s.within("host1", "ip", "addr", "add", "10.1.0.5/32", "dev", "lo")
+	s.within("host2", "ip", "addr", "add", "10.2.0.5/32", "dev", "lo")
+	exit := write("exit.yaml", "kind: Relay\nname: west\nkey: %s/key\naccept: {listen: \"0.0.0.0:8424\", destinations: [10.2.0.0/16]}\n", dir)
+	fibre, radio := address("management"), address(scenario.Dev)
+	entry := write("entry.yaml", "kind: Relay\nname: east\nkey: %s/key\nexits:\n  - {address: %q, destinations: [10.2.0.0/16], paths: [{name: fibre, address: %[2]q}, {name: radio, address: %q}]}\nforward: [{listen: \"10.1.0.5:8022\", to: \"10.2.0.5:5201\"}]\n",
+		dir, fibre, radio)
+	run := func(node string, command ...string) {
+		c := exec.Command(os.Args[0], append([]string{"lab", "exec", node, "--lab", s.Network, "--"}, command...)...)
+		c.Env = append(os.Environ(), selfEnv+"=1")
+		if err := c.Start(); err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() {
+			_ = c.Process.Signal(syscall.SIGTERM)
+			_ = c.Wait()
+		})
+		time.Sleep(2 * time.Second) // until it listens
+	}
+	run("host2", "iperf3", "-s", "-p", "5201")
+	// All hosts are on one machine: the agent of host1 would show the exit.
+	run("host2", "unshare", "-m", "sh", "-c", `mount -t tmpfs none /run/headgate/relay && exec "$@"`, "sh", os.Args[0], "relay", "run", "-f", exit)
+	run("host1", os.Args[0], "relay", "run", "-f", entry)
+	run("host1", "iperf3", "-c", "10.1.0.5", "-p", "8022", "-P", "3", "-t", "300")
+}
+
 // takePictures takes pictures of a page in its full length: light, dark and narrow.
 func (p page) takePictures(dir, name string) {
 	p.t.Helper()
@@ -127,7 +170,7 @@ func (p page) takePictures(dir, name string) {
 	}
 }
 
-// TestPictures takes the pictures of docs/pictures, if picturesEnv is set. It takes five minutes and checks
+// TestPictures takes the pictures of docs/pictures, if picturesEnv is set. It takes seven minutes and checks
 // nothing: people review the pictures.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv(picturesEnv)
@@ -195,6 +238,8 @@ func TestPictures(t *testing.T) {
 	take("tenant", "/tenants/shop", 0)
 	s.addConnectionSets()
 	take("collectives", "/collectives/host1", 60*time.Second)
+	s.addRelay()
+	take("relays", "/relays/host1", 60*time.Second)
 	take("probes", "/probes", 2*time.Second)
 	press("Propose limits for host3")
 	p.do("a plan", chromedp.WaitVisible("dialog table"))

@@ -542,6 +542,136 @@ export type RateList = {
 	/** Sums of the groups that the caller may see. */
 	totals?: (DirectionRates)[];
 };
+/** The state of a relay agent. Directions are those of this agent: sent are bytes that it took from applications for the other agent. */
+export type Relay = {
+	agent: Name;
+	at: string;
+	/** When the agent was started. */
+	began: string;
+	/** The connections of applications, the oldest first. */
+	connections: (RelayConnection)[];
+	/** The agents from which it accepted streams. */
+	entries: (RelayPeer)[];
+	/** The agents to which it carries connections. */
+	exits: (RelayPeer)[];
+	/** Numbers of connections and entries with lower rates, and of streams, that the lists leave out. Totals and paths include them. */
+	omitted?: {
+	connections?: number;
+	entries?: number;
+	streams?: number;
+};
+	total: RelayTotal;
+};
+export type RelayConnection = {
+	/** The time since then, until the end of the connection. */
+	age_ns: number;
+	began: string;
+	client: string;
+	destination: string;
+	/** The address of the entry, at an exit. */
+	entry?: string;
+	/** Why the connection failed. */
+	error?: string;
+	/** The address of the exit, at an entry. */
+	exit?: string;
+	/** The bytes that each path has carried. */
+	paths: (RelayPathBytes)[];
+	receive_rate_bps: number;
+	received_bytes: number;
+	/** Bytes that wait for earlier bytes: the reorder queue. */
+	reordering_bytes: number;
+	/** The rate of the last second, as receive_rate_bps. */
+	send_rate_bps: number;
+	sent_bytes: number;
+	state: "opening" | "open" | "closing" | "ended" | "failed";
+	/** Bytes that a stream has taken and the other agent has not acknowledged. */
+	unacknowledged_bytes: number;
+	/** Bytes that arrived in order and that the application has not taken. */
+	unread_bytes: number;
+	/** Bytes that no stream has taken yet. */
+	waiting_bytes: number;
+};
+export type RelayEndedList = {
+	items: (RelayConnection)[];
+};
+export type RelayList = {
+	/** The agent of the host is connected. */
+	connected?: boolean;
+	/** Why relay agents of the host are missing. */
+	error?: string;
+	items: (Relay)[];
+};
+export type RelayPath = {
+	closed_streams: number;
+	/** Why a closed stream is not open. */
+	error?: string;
+	/** The configured name, or at an exit the address from which the streams of the path came. */
+	name: string;
+	open_streams: number;
+	receive_rate_bps: number;
+	received_bytes: number;
+	/** The longest round-trip time of the streams, 0 if none is open. */
+	rtt_ns: number;
+	/** What selects the path. */
+	selection?: string;
+	send_rate_bps: number;
+	/** Bytes of connections since the session began, as received_bytes. */
+	sent_bytes: number;
+	/** open: it carries data. suspect: it makes no progress. retired: it is not needed, and ends. closed: it is not open, and is tried again. */
+	state: RelayStreamState;
+	streams: (RelayStream)[];
+	/** Open streams that make no progress. */
+	suspect_streams: number;
+};
+export type RelayPathBytes = {
+	path: string;
+	received_bytes: number;
+	sent_bytes: number;
+};
+export type RelayPeer = {
+	/** The address of an exit, or the one from which the newest stream of an entry came. */
+	address: string;
+	/** The prefixes of an exit. */
+	destinations?: (string)[];
+	paths: (RelayPath)[];
+};
+export type RelayStream = {
+	/** Why the stream is closed. */
+	error?: string;
+	/** The rate at which the stream can send. */
+	estimated_rate_bps: number;
+	/** The number of an open stream. */
+	number?: number;
+	receive_rate_bps: number;
+	received_bytes: number;
+	rtt_ns: number;
+	/** The rate of connections' bytes in the last second, as receive_rate_bps. */
+	send_rate_bps: number;
+	sent_bytes: number;
+	/** open: it carries data. suspect: it makes no progress. retired: it is not needed, and ends. closed: it is not open, and is tried again. */
+	state: RelayStreamState;
+	unacknowledged_bytes: number;
+	unsent_bytes: number;
+};
+/** open: it carries data. suspect: it makes no progress. retired: it is not needed, and ends. closed: it is not open, and is tried again. */
+export type RelayStreamState = "open" | "suspect" | "retired" | "closed";
+export type RelayTotal = {
+	/** Open connections. */
+	connections: number;
+	/** Connections that have ended since the agent was started. */
+	ended: number;
+	/** Connections of them that ended with an error. */
+	failed: number;
+	receive_rate_bps: number;
+	received_bytes: number;
+	reordering_bytes: number;
+	send_rate_bps: number;
+	sent_bytes: number;
+	/** Open streams. */
+	streams: number;
+	unread_bytes: number;
+	waiting_bytes: number;
+};
 export type Role = "operator" | "tenant" | "viewer" | "agent";
 export type Selector = {
 	cgroup?: string;
@@ -743,6 +873,12 @@ export const listProposals = (host: Name, query: { dev?: Dev | undefined; margin
 /** Get the rates of a host's groups in the last second */
 export const getRates = (host: Name, query: { dev?: Dev | undefined; direction?: DirectionName | undefined; group?: (string)[] | undefined } = {}) =>
 	call<RateList>("GET", `/v1/hosts/${encodeURIComponent(host)}/rates`, { query });
+/** List the relay agents that run on a host, with their paths, streams and connections */
+export const listRelays = (host: Name) =>
+	call<RelayList>("GET", `/v1/hosts/${encodeURIComponent(host)}/relays`, {  });
+/** List the last connections of a relay agent that have ended, the oldest first */
+export const listRelayEnded = (host: Name, relay: Name) =>
+	call<RelayEndedList>("GET", `/v1/hosts/${encodeURIComponent(host)}/relays/${encodeURIComponent(relay)}/ended`, {  });
 /** Show the principal of a token, and start a session */
 export const login = (body: {
 	token: string;

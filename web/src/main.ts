@@ -11,6 +11,7 @@ import "./pages/host";
 import "./pages/interface";
 import "./pages/overview";
 import "./pages/probes";
+import "./pages/relays";
 import "./pages/tenants";
 
 /** navigation has the entries of the navigation. Sessions of a tenant do not see entries with whole. */
@@ -18,6 +19,7 @@ const navigation: { path: string; name: string; whole?: boolean }[] = [
 	{ path: "/", name: "Overview" },
 	{ path: "/tenants", name: "Tenants" }, // a session of a tenant gets the page of that tenant
 	{ path: "/collectives", name: "Collectives", whole: true }, // shows data of whole hosts
+	{ path: "/relays", name: "Relays", whole: true },
 	{ path: "/probes", name: "Probes", whole: true },
 	{ path: "/events", name: "Events" },
 ];

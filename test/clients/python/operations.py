@@ -19,7 +19,7 @@ from headgate.api.groups import (
 )
 from headgate.api.hosts import (
     delete_collective, delete_host, get_collective, get_host, get_probe, list_collective_states, list_collectives, list_hosts,
-    put_collective, put_host, sign_certificate, start_probe,
+    list_relay_ended, list_relays, put_collective, put_host, sign_certificate, start_probe,
 )
 from headgate.api.measurements import (
     delete_probe_schedule, get_probe_schedule, get_probe_state, list_probe_results, list_proposals, put_probe_schedule,
@@ -176,6 +176,10 @@ call(operator, get_collective, HOST, "database")
 call(operator, list_collectives, HOST)
 equal("the connections of the set", [len(s.connections) for s in call(operator, list_collective_states, HOST).items], [1])
 call(operator, delete_collective, HOST, "database")
+
+# Relay agents.
+equal("the streams of the relay agent", [r.exits[0].paths[0].open_streams for r in call(operator, list_relays, HOST).items], [1])
+equal("the ended connections", [c.state for c in call(operator, list_relay_ended, HOST, "east").items], ["ended"])
 
 # Measurements.
 started = call(operator, start_probe, HOST, body=ProbeRequest(measure=ProbeRequestMeasure.PATH, peer="10.0.0.9:8421"))

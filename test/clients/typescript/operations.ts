@@ -158,6 +158,10 @@ await call(operator, api.listCollectives, { path: { host } });
 equal("the connections of the set", (await call(operator, api.listCollectiveStates, { path: { host } })).items.map((s) => s.connections.length), [1]);
 await call(operator, api.deleteCollective, { path: collective });
 
+// Relay agents.
+equal("the streams of the relay agent", (await call(operator, api.listRelays, { path: { host } })).items.map((r) => r.exits[0]!.paths[0]!.open_streams), [1]);
+equal("the ended connections", (await call(operator, api.listRelayEnded, { path: { host, relay: "east" } })).items.map((c) => c.state), ["ended"]);
+
 // Measurements.
 const started = await call(operator, api.startProbe, { path: { host }, body: { measure: "path", peer: "10.0.0.9:8421" } });
 const probe = await until((p) => p.state === "done", operator, api.getProbe, { path: { host, probe: started.id } });
