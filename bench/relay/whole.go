@@ -97,7 +97,7 @@ func wholeRun(ctx context.Context, r *bench.Run, id string, size int64) (err err
 	wrong, first := 0, 0.0
 	for half := range 2 {
 		wrong += sendHashed(ctx, l, to, half*wholeConns/2, size/wholeConns)
-		if err := sleep(ctx, 2*time.Second); err != nil {
+		if err := sleep(ctx, 8*time.Second); err != nil { // agents give back memory after 5 s without a connection
 			return err
 		}
 		if half == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -46,14 +47,19 @@ func (a *Agent) serve() (stop func()) {
 	}
 	ticker, done := time.NewTicker(rateInterval), make(chan struct{})
 	go func() {
+		var memory memoryReturn
 		for {
 			select {
 			case <-done:
 				return
 			case <-ticker.C:
 			}
+			conns := 0
 			for _, l := range a.links() {
-				l.measure()
+				conns += l.measure()
+			}
+			if memory.observe(conns) {
+				debug.FreeOSMemory()
 			}
 		}
 	}()

@@ -443,8 +443,8 @@ func (l *Link) leave(number uint32) {
 	delete(l.observed.paths, number)
 }
 
-// measure computes the rates of streams and connections.
-func (l *Link) measure() {
+// measure computes the rates of streams and connections, and returns the number of connections.
+func (l *Link) measure() (conns int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for number, st := range l.streams {
@@ -455,6 +455,7 @@ func (l *Link) measure() {
 		i := k.c.Info()
 		k.rate.update(i.Sent, i.Received, l.now())
 	}
+	return len(l.conns)
 }
 
 // rate is the rate of bytes in both directions between two readings of counters.
