@@ -28,8 +28,9 @@ func setCongestion(raw syscall.RawConn, name string) (err error) {
 	return nil
 }
 
-// selectCongestion selects the congestion control of a stream at both agents.
-func (l *Link) selectCongestion(number uint32, name string) error {
+// selectCongestion selects the congestion control of a stream at both agents. With only, the stream has no other while it
+// is idle.
+func (l *Link) selectCongestion(number uint32, name string, only bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st := l.streams[number]
@@ -39,7 +40,8 @@ func (l *Link) selectCongestion(number uint32, name string) error {
 	if err := setCongestion(st.raw, name); err != nil {
 		return err
 	}
-	l.session.SelectCongestion(number, name)
+	st.idling.selected(only)
+	l.session.SelectCongestion(number, name, only)
 	l.pump()
 	return nil
 }

@@ -40,7 +40,7 @@ func (k *kept) set(l *Link, number uint32) error {
 	if l == nil || k.congestion == "" {
 		return nil
 	}
-	return l.selectCongestion(number, k.congestion)
+	return l.selectCongestion(number, k.congestion, k.only())
 }
 
 // selectCongestion selects the congestion control, now if the stream is open, and whenever it is opened.
@@ -54,7 +54,12 @@ func (k *kept) selectCongestion(name string) error {
 	if k.link == nil {
 		return nil
 	}
-	return k.link.selectCongestion(k.number, name)
+	return k.link.selectCongestion(k.number, name, k.only())
+}
+
+// only reports whether the path may not have idleControl.
+func (k *kept) only() bool {
+	return len(k.path.Congestion) > 0 && !slices.Contains(k.path.Congestion, idleControl)
 }
 
 func (k *kept) fail(err error) {

@@ -66,9 +66,8 @@ func (l *Link) pump() {
 			l.pump()
 		})
 	}
-	if !l.ticking && !l.closed && !l.session.Quiet() {
-		l.ticking = true
-		time.AfterFunc(tickInterval, l.tick)
+	if !l.ticking && !l.session.Quiet() {
+		l.tickLater()
 	}
 }
 
@@ -77,10 +76,22 @@ func (l *Link) tick() {
 	defer l.mu.Unlock()
 	l.ticking = false
 	for number, st := range l.streams {
-		l.session.Update(number, st.estimate())
+		e := st.estimate()
+		l.session.Update(number, e)
+		if st.idling.look(st.raw, e.RTT, l.now()) {
+			l.tickLater()
+		}
 	}
 	l.session.Tick(l.now())
 	l.pump()
+}
+
+// tickLater calls tick after an interval. l.mu must be held.
+func (l *Link) tickLater() {
+	if !l.ticking && !l.closed {
+		l.ticking = true
+		time.AfterFunc(tickInterval, l.tick)
+	}
 }
 
 func (l *Link) handle(e stripe.Event) {
@@ -88,6 +99,7 @@ func (l *Link) handle(e stripe.Event) {
 	switch e.Kind {
 	case stripe.EventCongestion:
 		if st := l.streams[e.Stream]; st != nil {
+			st.idling.selected(e.Only)
 			if err := setCongestion(st.raw, e.Reason); err != nil {
 				l.log.Warn("cannot select the congestion control that the other agent requests", "name", e.Reason, "error", err)
 			}

@@ -31,6 +31,7 @@ type stream struct {
 	out    chan stripe.Frame
 	goAway chan struct{} // goAway is to be sent
 	rate   rate          // for the status
+	idling idling
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.
@@ -121,6 +122,7 @@ func (l *Link) write(st *stream) {
 		}
 		e := st.estimate()
 		l.mu.Lock()
+		st.idling.sent += uint64(len(f.Payload))
 		l.session.Writable(st.number, e)
 		l.pump()
 		l.mu.Unlock()

@@ -30,7 +30,7 @@ const (
 	// Ping asks for an acknowledgement. With Fin, which the caller handles, it asks for another session.
 	Ping
 	// Congestion selects the congestion control with the name in Payload for what the other agent sends on the stream
-	// with the number Conn.
+	// with the number Conn; Fin forbids others while the stream is idle.
 	Congestion
 	// Blocked tells that the agent has more to send of a connection than the credit up to Offset permits.
 	Blocked

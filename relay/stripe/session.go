@@ -11,8 +11,6 @@ import (
 const (
 	// initialWindow is the credit of each connection from the beginning, so that small ones need no round trip.
 	initialWindow = 256 << 10
-	// minSuspicion is the shortest time without an acknowledgement after which a stream is suspect.
-	minSuspicion = 300 * time.Millisecond
 	// ackFrames and ackDelay are after how many frames, and after what time, an acknowledgement is sent.
 	ackFrames, ackDelay = 8, 2 * time.Millisecond
 	// pingInterval is the interval of pings on a suspect stream.
@@ -53,8 +51,10 @@ type Session struct {
 	again   []*chunk
 	// sending are the connections with chunks that the receiver permits, in the order of their turns.
 	sending []*Conn
-	backlog int // bytes of these chunks
-	window  int // credit beyond the initial one, of all connections
+	backlog int              // bytes of these chunks
+	rates   map[string]*rate // of the paths, for Tick
+	ticked  time.Duration    // when Tick was called last
+	window  int              // credit beyond the initial one, of all connections
 	events  []Event
 	// idle and peerIdle count how often this agent, and the other, had nothing to send.
 	idle, peerIdle uint64
@@ -68,6 +68,7 @@ type Event struct {
 	Description []byte
 	Reason      string
 	Stream      uint32
+	Only        bool // see SelectCongestion
 }
 
 // EventKind is the kind of an event.
@@ -139,7 +140,7 @@ type chunk struct {
 
 // NewSession returns a session without streams.
 func NewSession(o Options) *Session {
-	s := &Session{options: o, streams: map[uint32]*stream{}, conns: map[uint32]*Conn{}, next: 1, newest: 0}
+	s := &Session{options: o, streams: map[uint32]*stream{}, conns: map[uint32]*Conn{}, rates: map[string]*rate{}, next: 1, newest: 0}
 	if o.Dialer {
 		s.next = 2
 	}
@@ -446,30 +447,10 @@ func (s *Session) Deadline() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// SelectCongestion selects the congestion control of what the other agent sends on a stream.
-func (s *Session) SelectCongestion(number uint32, name string) {
-	s.control = append(s.control, Frame{Kind: Congestion, Conn: number, Payload: []byte(name)})
-}
-
-// Quiet reports whether nothing waits to be acknowledged, so that Tick has nothing to do.
-func (s *Session) Quiet() bool {
-	for _, st := range s.streams {
-		if len(st.sent) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Tick finds streams that make no progress. The caller calls it at least every 100 ms.
-func (s *Session) Tick(now time.Duration) {
-	for _, st := range s.streams {
-		waits := slices.ContainsFunc(st.sent, func(f sentFrame) bool { return f.Kind != Ack })
-		if waits && !st.suspect && now-st.progress >= max(3*st.estimate.RTT, minSuspicion) && len(s.streams) > 1 {
-			st.suspect = true
-			s.resend(st)
-		}
-	}
+// SelectCongestion selects the congestion control of what the other agent sends on a stream; only forbids others while
+// the stream is idle.
+func (s *Session) SelectCongestion(number uint32, name string, only bool) {
+	s.control = append(s.control, Frame{Kind: Congestion, Conn: number, Fin: only, Payload: []byte(name)})
 }
 
 // longestRTT returns the longest round-trip time of the streams.
@@ -529,7 +510,7 @@ func (s *Session) Receive(number uint32, f Frame, now time.Duration) error {
 		}
 		return s.acknowledge(f, now)
 	case Congestion:
-		s.event(Event{Kind: EventCongestion, Stream: f.Conn, Reason: string(f.Payload)})
+		s.event(Event{Kind: EventCongestion, Stream: f.Conn, Reason: string(f.Payload), Only: f.Fin})
 	case Data, Open, Opened, Reset, Credit, Blocked:
 		st.receivedBytes += uint64(len(f.Payload))
 		s.receiveConn(f, now)
@@ -558,6 +539,7 @@ func (s *Session) acknowledge(f Frame, now time.Duration) error {
 			k.copies--
 			k.acked = true
 			st.sentBytes += uint64(len(one.Payload))
+			s.rateOf(st.path).acked += len(one.Payload)
 			k.conn.count(st.path, len(one.Payload), 0)
 			s.acked(k.conn)
 		}

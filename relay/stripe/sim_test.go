@@ -135,6 +135,7 @@ func (s *sim) addStream(number uint32, p *simPath) {
 	s.streams[number] = st
 	for n := range s.agents {
 		s.agents[n].AddStream(number, s.estimate(st, n))
+		s.agents[n].SetPath(number, fmt.Sprintf("%p", p))
 		s.agents[n].Writable(number, s.estimate(st, n))
 	}
 	for n := range s.agents {
