@@ -26,9 +26,10 @@ type idling struct {
 	never      bool // the stream must not have another congestion control, or cannot
 }
 
-// look is called at intervals. It reports whether the stream may change later without sending anything.
-func (i *idling) look(raw syscall.RawConn, rtt, now time.Duration) (pending bool) {
-	idle := i.sent == i.seen
+// look is called at intervals. waits tells that something was not acknowledged. It reports whether the stream may change
+// later without sending anything.
+func (i *idling) look(raw syscall.RawConn, waits bool, rtt, now time.Duration) (pending bool) {
+	idle := i.sent == i.seen && !waits
 	i.seen = i.sent
 	switch {
 	case i.never:

@@ -78,7 +78,7 @@ func (l *Link) tick() {
 	for number, st := range l.streams {
 		e := st.estimate()
 		l.session.Update(number, e)
-		if st.idling.look(st.raw, e.RTT, l.now()) {
+		if st.idling.look(st.raw, l.session.Waits(number), e.RTT, l.now()) {
 			l.tickLater()
 		}
 	}

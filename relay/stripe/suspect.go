@@ -69,6 +69,12 @@ func (st *stream) waits() bool {
 	return slices.ContainsFunc(st.sent, func(f sentFrame) bool { return f.Kind != Ack && f.Kind != 0 })
 }
 
+// Waits reports whether something was sent on a stream that was not acknowledged.
+func (s *Session) Waits(number uint32) bool {
+	st := s.streams[number]
+	return st != nil && st.waits()
+}
+
 // onTheWay returns how many bytes were sent on a path and not acknowledged.
 func (s *Session) onTheWay(path string) (bytes int) {
 	for _, st := range s.order {
