@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -60,6 +61,7 @@ func relayDocument(s *source, n *node) Relay {
 					{"src", oneOrMore(d, &r.Src, prefix)},
 					{"dst", oneOrMore(d, &r.Dst, prefix)},
 					{"dport", oneOrMore(d, &r.Ports, relayPorts)},
+					{"cgroup", one(d, &r.Cgroup, relayCgroup)},
 				})
 				out.Take = append(out.Take, r)
 			})
@@ -164,6 +166,13 @@ func prefix(s string) ([]netip.Prefix, error) {
 func relayPorts(s string) ([]relay.Ports, error) {
 	p, err := ports(s)
 	return []relay.Ports{{From: p.From, To: p.To}}, err
+}
+
+func relayCgroup(s string) (string, error) {
+	if s == "/" {
+		return "", errors.New("every process is in the cgroup /: leave cgroup out, or write a path below it")
+	}
+	return cgroupPath(s)
 }
 
 func absoluteFile(s string) (string, error) {

@@ -38,6 +38,9 @@ type TLS struct{ Certificate, Key, Authority string }
 type Rule struct {
 	Src, Dst []netip.Prefix
 	Ports    []Ports
+	// Cgroup is the path of a cgroup v2 below the mount point. The rule then matches only connections of the agent's own
+	// host, of processes in the cgroup or below it. While the cgroup does not exist, it matches none.
+	Cgroup string
 }
 
 // String describes which connections match.
@@ -55,6 +58,9 @@ func (r Rule) String() string {
 	add("from", stringers(r.Src)...)
 	add("to", stringers(r.Dst)...)
 	add("port", stringers(r.Ports)...)
+	if r.Cgroup != "" {
+		out = append(out, "of cgroup "+r.Cgroup)
+	}
 	if len(out) == 0 {
 		return "any"
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"syscall"
 	"time"
@@ -114,20 +115,19 @@ func intercept(ctx context.Context, p relay.Policy, dialers []carrier, log *slog
 			log.Error("cannot remove what takes connections", "error", err)
 		}
 	}()
-	var applied []netip.Prefix
-	for first := true; ; first = false {
-		alive := []netip.Prefix{}
-		for n, d := range dialers {
-			if d.Streams() > 0 {
-				alive = append(alive, p.Exits[n].Destinations...)
-			}
-		}
-		if first || !slices.Equal(alive, applied) {
-			err := interception{port: transparentPort, rules: p.Take, destinations: alive, exit: p.Accept.KeepSource}.apply()
-			if err != nil {
+	rules := newTakeRules(p, dialers, log)
+	var applied *interception
+	for {
+		i := interception{port: transparentPort, rules: rules.now(), exit: p.Accept.KeepSource}
+		if applied == nil || !reflect.DeepEqual(i, *applied) {
+			err := i.apply()
+			switch {
+			case err == nil:
+				applied = &i
+			case !reflect.DeepEqual(i.rules, rules.now()): // a cgroup has ended meanwhile: try again
+			default:
 				return err
 			}
-			applied = alive
 		}
 		select {
 		case <-ctx.Done():

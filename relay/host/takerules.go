@@ -1,0 +1,85 @@
+package host
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/relay"
+)
+
+// takeRules finds out what the rules of a policy take now.
+type takeRules struct {
+	policy  relay.Policy
+	dialers []carrier
+	log     *slog.Logger
+	// missing are the cgroups that could not be found, each of which was logged.
+	missing map[string]bool
+}
+
+func newTakeRules(p relay.Policy, dialers []carrier, log *slog.Logger) *takeRules {
+	return &takeRules{policy: p, dialers: dialers, log: log, missing: map[string]bool{}}
+}
+
+// now returns the rules, each with what it takes now.
+func (t *takeRules) now() (all []takeRule) {
+	for _, r := range t.policy.Take {
+		one := takeRule{Rule: r}
+		if r.Cgroup != "" {
+			one.cgroup = t.cgroup(r.Cgroup)
+		}
+		for n, d := range t.dialers {
+			if d.Streams() > 0 {
+				one.destinations = append(one.destinations, t.policy.Exits[n].Destinations...)
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// cgroup returns a cgroup, nil if there is none: a service that does not run has none.
+func (t *takeRules) cgroup(path string) *cgroup {
+	c, err := findCgroup(path)
+	switch {
+	case err != nil && !t.missing[path]:
+		t.log.Warn("rule of take is left out until its cgroup exists", "cgroup", path, "error", err)
+		t.missing[path] = true
+	case err == nil && t.missing[path]:
+		t.log.Info("rule of take is in use: its cgroup exists", "cgroup", path)
+		delete(t.missing, path)
+	}
+	if err != nil {
+		return nil
+	}
+	return &c
+}
+
+// cgroup is a cgroup v2 as nftables finds it. One that was removed and created again has another id.
+type cgroup struct {
+	path  string
+	level uint32
+	id    uint64
+}
+
+// nftCgroups is the directory below which nft looks for cgroups, wherever cgroup v2 is mounted.
+const nftCgroups = "/sys/fs/cgroup"
+
+func findCgroup(path string) (c cgroup, err error) {
+	if c.id, err = cgroup2.ID(path); err != nil {
+		return c, err
+	}
+	if c.level, err = cgroup2.Level(path); err != nil {
+		return c, err
+	}
+	mount, err := cgroup2.Mount()
+	if err != nil {
+		return c, err
+	}
+	c.path, err = filepath.Rel(nftCgroups, filepath.Join(mount, path))
+	return c, err
+}
+
+// match matches connections of processes in the cgroup or below it.
+func (c cgroup) match() string { return fmt.Sprintf("socket cgroupv2 level %d %q ", c.level, c.path) }
