@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/relay"
@@ -62,6 +63,7 @@ func relayDocument(s *source, n *node) Relay {
 					{"dst", oneOrMore(d, &r.Dst, prefix)},
 					{"dport", oneOrMore(d, &r.Ports, relayPorts)},
 					{"cgroup", one(d, &r.Cgroup, relayCgroup)},
+					{"min_rtt", one(d, &r.MinRTT, roundTripTime)},
 				})
 				out.Take = append(out.Take, r)
 			})
@@ -173,6 +175,20 @@ func relayCgroup(s string) (string, error) {
 		return "", errors.New("every process is in the cgroup /: leave cgroup out, or write a path below it")
 	}
 	return cgroupPath(s)
+}
+
+// maxRTT is a limit for round-trip times that finds mistakes: TCP's first timeout is 1 s.
+const maxRTT = 10 * time.Second
+
+func roundTripTime(s string) (time.Duration, error) {
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a round-trip time: write for example 20ms", s)
+	}
+	if v <= 0 || v > maxRTT {
+		return 0, fmt.Errorf("a round-trip time of %v is not above 0 and at most %v: write for example 20ms, or leave the key out", v, maxRTT)
+	}
+	return v, nil
 }
 
 func absoluteFile(s string) (string, error) {

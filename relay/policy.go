@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Policy is the configuration of an agent.
@@ -41,6 +42,9 @@ type Rule struct {
 	// Cgroup is the path of a cgroup v2 below the mount point. The rule then matches only connections of the agent's own
 	// host, of processes in the cgroup or below it. While the cgroup does not exist, it matches none.
 	Cgroup string
+	// MinRTT is the shortest round-trip time to the exit of which a connection is taken, 0 for any. The time to an exit
+	// is the shortest of its open streams.
+	MinRTT time.Duration
 }
 
 // String describes which connections match.
@@ -60,6 +64,9 @@ func (r Rule) String() string {
 	add("port", stringers(r.Ports)...)
 	if r.Cgroup != "" {
 		out = append(out, "of cgroup "+r.Cgroup)
+	}
+	if r.MinRTT > 0 {
+		out = append(out, fmt.Sprintf("while the round-trip time is at least %v", r.MinRTT))
 	}
 	if len(out) == 0 {
 		return "any"

@@ -25,7 +25,7 @@ forward:
   - {listen: "127.0.0.1:8022", to: "10.2.0.5:22"}
 take:
   - {src: 10.1.0.0/16, dst: [10.2.0.0/24, 10.3.0.0/24], dport: [22, 8000-8100]}
-  - {cgroup: /system.slice/backup.service}
+  - {cgroup: /system.slice/backup.service, min_rtt: 20ms}
   - {}
 ---
 kind: Relay

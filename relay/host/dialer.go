@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -164,4 +166,18 @@ func (d *Dialer) Streams() int {
 	link.mu.Lock()
 	defer link.mu.Unlock()
 	return len(link.streams)
+}
+
+// RTT returns the shortest round-trip time of the open streams, 0 if there is none.
+func (d *Dialer) RTT() (shortest time.Duration) {
+	link := d.link()
+	link.mu.Lock()
+	open := slices.Collect(maps.Values(link.streams))
+	link.mu.Unlock()
+	for _, st := range open {
+		if rtt := st.minRTT(); rtt > 0 && (shortest == 0 || rtt < shortest) {
+			shortest = rtt
+		}
+	}
+	return shortest
 }

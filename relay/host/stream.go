@@ -3,6 +3,7 @@ package host
 import (
 	"bufio"
 	"io"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -180,4 +181,16 @@ func (st *stream) estimate() (e stripe.Estimate) {
 		}
 	})
 	return e
+}
+
+// minRTT returns the shortest round-trip time that the kernel has measured recently (net.ipv4.tcp_min_rtt_wlen), 0 if it
+// has measured none. The queues that the stream itself fills do not lengthen it.
+func (st *stream) minRTT() (rtt time.Duration) {
+	_ = st.raw.Control(func(fd uintptr) {
+		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err == nil && i.Min_rtt < math.MaxUint32 {
+			rtt = time.Duration(i.Min_rtt) * time.Microsecond
+		}
+	})
+	return rtt
 }

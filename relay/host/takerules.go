@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"headgate.dev/headgate/internal/cgroup2"
 	"headgate.dev/headgate/relay"
@@ -16,27 +18,47 @@ type takeRules struct {
 	log     *slog.Logger
 	// missing are the cgroups that could not be found, each of which was logged.
 	missing map[string]bool
+	// far are the exits, by rule, whose round-trip time is long enough.
+	far map[[2]int]bool
 }
 
+// leaveRTT is the part of min_rtt below which a rule no longer takes connections to an exit that it has taken them to, so
+// that a time near min_rtt does not change the rules all the time.
+const leaveRTT = 0.8
+
 func newTakeRules(p relay.Policy, dialers []carrier, log *slog.Logger) *takeRules {
-	return &takeRules{policy: p, dialers: dialers, log: log, missing: map[string]bool{}}
+	return &takeRules{policy: p, dialers: dialers, log: log, missing: map[string]bool{}, far: map[[2]int]bool{}}
 }
 
 // now returns the rules, each with what it takes now.
 func (t *takeRules) now() (all []takeRule) {
-	for _, r := range t.policy.Take {
+	open, times := make([]bool, len(t.dialers)), make([]time.Duration, len(t.dialers))
+	measured := slices.ContainsFunc(t.policy.Take, func(r relay.Rule) bool { return r.MinRTT > 0 })
+	for n, d := range t.dialers {
+		if open[n] = d.Streams() > 0; open[n] && measured {
+			times[n] = d.RTT()
+		}
+	}
+	for rule, r := range t.policy.Take {
 		one := takeRule{Rule: r}
 		if r.Cgroup != "" {
 			one.cgroup = t.cgroup(r.Cgroup)
 		}
-		for n, d := range t.dialers {
-			if d.Streams() > 0 {
-				one.destinations = append(one.destinations, t.policy.Exits[n].Destinations...)
-			}
-		}
+		one.destinations = t.policy.DestinationsOf(func(exit int) bool {
+			return (r.MinRTT == 0 || t.isFar([2]int{rule, exit}, times[exit], r.MinRTT)) && open[exit]
+		})
 		all = append(all, one)
 	}
 	return all
+}
+
+// isFar reports whether the round-trip time to an exit is long enough for a rule.
+func (t *takeRules) isFar(of [2]int, rtt, least time.Duration) bool {
+	if t.far[of] {
+		least = time.Duration(leaveRTT * float64(least))
+	}
+	t.far[of] = rtt >= least
+	return t.far[of]
 }
 
 // cgroup returns a cgroup, nil if there is none: a service that does not run has none.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -149,13 +150,12 @@ func TestTakeCgroup(t *testing.T) {
 			t.Error("a connection of the cgroup is not carried")
 		}
 		labtest.Enter(t, outside)
-		r.say(taken)
-		r.say(direct)
-		taken.Close()
 		if err := os.Remove(inside); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "the rule is left out", func() bool { return !strings.Contains(r.rules(), "cgroupv2") })
+		r.say(taken)
+		r.say(direct)
 	}
 }
 
@@ -170,5 +170,59 @@ func TestMissingCgroup(t *testing.T) {
 	}
 	if lines := strings.Count(log.String(), "left out until its cgroup exists"); lines != 1 {
 		t.Errorf("%d lines are logged:\n%s", lines, log.String())
+	}
+}
+
+// at is an exit with a round-trip time, and an open stream if that is not 0.
+type at struct {
+	carrier
+	rtt time.Duration
+}
+
+func (a *at) RTT() time.Duration { return a.rtt }
+
+func (a *at) Streams() int { return min(int(a.rtt), 1) }
+
+// A rule takes connections to exits that are far enough, until they are at 80 % of that. An exit that is near keeps the
+// part of another exit's destinations that is its own.
+func TestTakeMinRTT(t *testing.T) {
+	whole, part := netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("10.128.0.0/9")
+	far, near := &at{}, &at{rtt: 5 * time.Millisecond}
+	rules := newTakeRules(relay.Policy{
+		Exits: []relay.Exit{{Destinations: []netip.Prefix{whole}}, {Destinations: []netip.Prefix{part}}},
+		Take:  []relay.Rule{{MinRTT: 20 * time.Millisecond}, {}},
+	}, []carrier{far, near}, slog.Default())
+	for _, step := range []struct {
+		rtt  time.Duration
+		want string
+	}{{19, "[]"}, {20, "[10.0.0.0/9]"}, {17, "[10.0.0.0/9]"}, {15, "[]"}, {17, "[]"}, {40, "[10.0.0.0/9]"}, {0, "[]"}, {17, "[]"}} {
+		far.rtt = step.rtt * time.Millisecond
+		all := rules.now()
+		if got := fmt.Sprint(all[0].destinations); got != step.want {
+			t.Errorf("at %v: %s, want %s", far.rtt, got, step.want)
+		}
+		any := "[10.0.0.0/8 10.128.0.0/9]"
+		if far.rtt == 0 {
+			any = "[10.128.0.0/9]"
+		}
+		if got := fmt.Sprint(all[1].destinations); got != any {
+			t.Errorf("at %v, any: %s, want %s", far.rtt, got, any)
+		}
+	}
+}
+
+// Only the rule whose round-trip time the path has takes connections.
+func TestTakeMinRTTOfPath(t *testing.T) {
+	r := newRelayed(t, 30*time.Millisecond, 7, 8)
+	defer endAgent(t, startAgent(t, r.exit, r.accept()))
+	rule := func(port uint16, rtt time.Duration) relay.Rule {
+		return relay.Rule{Ports: []relay.Ports{{From: port, To: port}}, MinRTT: rtt}
+	}
+	defer endAgent(t, startAgent(t, r.entry, relay.Policy{Name: "entry", Exits: r.exits(), Take: []relay.Rule{rule(7, 20*time.Millisecond), rule(8, time.Second)}}))
+	until(t, "a rule is loaded", func() bool { return strings.Contains(r.rules(), "tproxy") })
+	for n, want := range []bool{true, false} {
+		if _, carried := r.open(n); carried != want {
+			t.Errorf("port %d: carried %v, want %v", n+7, carried, want)
+		}
 	}
 }
