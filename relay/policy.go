@@ -108,6 +108,8 @@ type Exit struct {
 	Address netip.AddrPort
 	// Destinations are the prefixes for which it is the exit.
 	Destinations []netip.Prefix
+	// Announced means that the exit announces its destinations to the agent, which has none before.
+	Announced bool
 	// Paths are the ways to it; at least one.
 	Paths []Path
 	// SOS, if set, carries connections by the thesis's scheme, for comparison.
@@ -181,20 +183,6 @@ type Proxy struct {
 	Listen string
 	// UsersFile has the names and passwords of its users, "" if applications need none.
 	UsersFile string
-}
-
-// ExitFor returns the index of the exit for a destination, by the longest prefix, -1 if there is none.
-func (p Policy) ExitFor(to netip.Addr) int {
-	best, bits := -1, -1
-	to = to.Unmap()
-	for n, e := range p.Exits {
-		for _, d := range e.Destinations {
-			if d.Contains(to) && d.Bits() > bits {
-				best, bits = n, d.Bits()
-			}
-		}
-	}
-	return best
 }
 
 // Allows reports whether the exit connects to a destination.

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headgate.dev/headgate/relay"
@@ -44,10 +45,12 @@ type Dialer struct {
 	now, next *session
 	sessions  []*session // these, and those whose last connection has not ended
 	all       []*kept
-	done      bool
-	draining  bool // another process carries new connections
-	ctx       context.Context
-	running   sync.WaitGroup
+	// destinations are those that the exit has announced.
+	destinations []netip.Prefix
+	done         bool
+	draining     bool // another process carries new connections
+	ctx          context.Context
+	running      sync.WaitGroup
 }
 
 // session is a session with the exit.
@@ -56,6 +59,7 @@ type session struct {
 	link        *Link
 	number      uint32 // of the newest stream
 	established bool
+	answered    atomic.Bool // the exit has announced its destinations
 	// ctx ends when no further streams are opened.
 	ctx context.Context
 	end context.CancelFunc
@@ -77,6 +81,10 @@ func (d *Dialer) newSession() *session {
 			d.Ended(c)
 		}
 	}}
+	if d.Exit.Announced {
+		s.link.observed.asks = func() bool { return !s.answered.Load() }
+		s.link.observed.announced = func(payload []byte) { d.announced(s, payload) }
+	}
 	s.link.replaced = func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

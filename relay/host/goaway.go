@@ -15,7 +15,7 @@ import (
 // goAway is that frame: a Ping with Fin, which the session neither sends nor counts.
 var goAway = stripe.Frame{Kind: stripe.Ping, Fin: true}
 
-func isGoAway(f stripe.Frame) bool { return f.Kind == stripe.Ping && f.Fin }
+func isGoAway(f stripe.Frame) bool { return f.Kind == stripe.Ping && f.Fin && f.Offset == 0 }
 
 const (
 	// idleInterval is the interval in which sessions without connections are looked for.

@@ -42,6 +42,8 @@ type takeRule struct {
 	relay.Rule
 	// destinations are those of the exits that have a stream.
 	destinations []netip.Prefix
+	// foreign leaves out this host's own addresses.
+	foreign bool
 	// cgroup is that of the rule, nil if the rule has none or it does not exist.
 	cgroup *cgroup
 }
@@ -81,7 +83,7 @@ func (i interception) ruleset() string {
 		for _, r := range i.rules {
 			match, ok := r.match(f.word, f.four)
 			if own = own || ok; ok && r.Cgroup == "" {
-				line("%s!= %#x %s%s %s %s accept", of, ownMark, match, newConnection, to, mark)
+				line("%s!= %#x %s%s %s %s accept", of, ownMark, match, r.begins(), to, mark)
 			}
 		}
 		if own {
@@ -107,7 +109,7 @@ func (i interception) ruleset() string {
 				if r.cgroup != nil {
 					match = r.cgroup.match() + match
 				}
-				line("%s%s update @%s { %s } %s accept", match, newConnection, f.own, addresses, mark)
+				line("%s%s update @%s { %s } %s accept", match, r.begins(), f.own, addresses, mark)
 			}
 		}
 		line("%s delete @%s { %s }", newConnection, f.own, addresses)
@@ -115,6 +117,14 @@ func (i interception) ruleset() string {
 	}
 	b.WriteString("\t}\n}\n")
 	return b.String()
+}
+
+// begins matches the first packet of a rule's connections.
+func (r takeRule) begins() string {
+	if r.foreign {
+		return newConnection + " fib daddr type != local"
+	}
+	return newConnection
 }
 
 // match returns what matches the addresses and ports of a rule's connections in a family of addresses, or false if it

@@ -24,6 +24,7 @@ func TestRuleset(t *testing.T) {
 		{Rule: relay.Rule{Src: prefixes("10.1.0.0/16"), Dst: prefixes("10.2.3.0/24")}, destinations: destinations},
 		{Rule: relay.Rule{Cgroup: "/none"}, destinations: destinations},
 		{Rule: relay.Rule{Cgroup: "/"}, destinations: destinations, cgroup: &cgroup{path: ".", level: 1, id: 1}},
+		{Rule: relay.Rule{}, foreign: true, destinations: prefixes("10.3.0.0/16")},
 		{Rule: relay.Rule{}},
 	}}
 	golden.Compare(t, "testdata/ruleset.txt", i.ruleset())

@@ -30,8 +30,9 @@ type stream struct {
 	conn   net.Conn
 	raw    syscall.RawConn // of the TCP connection
 	out    chan stripe.Frame
-	goAway chan struct{} // goAway is to be sent
-	rate   rate          // for the status
+	goAway chan struct{}     // goAway is to be sent
+	apart  chan stripe.Frame // of an announcement
+	rate   rate              // for the status
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.
@@ -60,7 +61,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1), goAway: make(chan struct{}, 1)}
+	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1), goAway: make(chan struct{}, 1), apart: make(chan stripe.Frame, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -73,6 +74,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	if l.goingAway {
 		st.goAway <- struct{}{}
 	}
+	l.ask(st)
 	l.pump()
 	return st, nil
 }
@@ -108,6 +110,7 @@ func (l *Link) write(st *stream) {
 		case f, open = <-st.out:
 		case <-st.goAway:
 			f = goAway
+		case f = <-st.apart:
 		}
 		if !open {
 			return
@@ -117,7 +120,7 @@ func (l *Link) write(st *stream) {
 			st.conn.Close() // read sees it
 			return
 		}
-		if isGoAway(f) {
+		if isGoAway(f) || isAnnouncing(f) {
 			continue
 		}
 		e := st.estimate()
@@ -154,6 +157,10 @@ func (l *Link) read(st *stream) error {
 			if l.replaced != nil {
 				l.replaced()
 			}
+			continue
+		}
+		if isAnnouncing(f) {
+			l.answer(st, f)
 			continue
 		}
 		l.mu.Lock()

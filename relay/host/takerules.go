@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"time"
@@ -20,6 +21,15 @@ type takeRules struct {
 	missing map[string]bool
 	// far are the exits, by rule, whose round-trip time is long enough.
 	far map[[2]int]bool
+	// found are the destinations of each rule, by what they depend on.
+	found []foundDestinations
+}
+
+// foundDestinations are the destinations of a rule.
+type foundDestinations struct {
+	in   []bool // the exits
+	of   [][]netip.Prefix
+	then []netip.Prefix
 }
 
 // leaveRTT is the part of min_rtt below which a rule no longer takes connections to an exit that it has taken them to, so
@@ -27,7 +37,7 @@ type takeRules struct {
 const leaveRTT = 0.8
 
 func newTakeRules(p relay.Policy, dialers []carrier, log *slog.Logger) *takeRules {
-	return &takeRules{policy: p, dialers: dialers, log: log, missing: map[string]bool{}, far: map[[2]int]bool{}}
+	return &takeRules{policy: p, dialers: dialers, log: log, missing: map[string]bool{}, far: map[[2]int]bool{}, found: make([]foundDestinations, len(p.Take))}
 }
 
 // now returns the rules, each with what it takes now.
@@ -39,14 +49,23 @@ func (t *takeRules) now() (all []takeRule) {
 			times[n] = d.RTT()
 		}
 	}
-	for rule, r := range t.policy.Take {
-		one := takeRule{Rule: r}
+	p := exits{t.policy, t.dialers}.present()
+	for rule, r := range p.Take {
+		one := takeRule{Rule: r, foreign: announces(p)}
 		if r.Cgroup != "" {
 			one.cgroup = t.cgroup(r.Cgroup)
 		}
-		one.destinations = t.policy.DestinationsOf(func(exit int) bool {
-			return (r.MinRTT == 0 || t.isFar([2]int{rule, exit}, times[exit], r.MinRTT)) && open[exit]
-		})
+		in, of := make([]bool, len(p.Exits)), make([][]netip.Prefix, len(p.Exits))
+		for exit, e := range p.Exits {
+			in[exit] = (r.MinRTT == 0 || t.isFar([2]int{rule, exit}, times[exit], r.MinRTT)) && open[exit]
+			of[exit] = e.Destinations
+		}
+		// A thousand destinations need milliseconds, several times a second.
+		was := &t.found[rule]
+		if was.in == nil || !slices.Equal(in, was.in) || !slices.EqualFunc(of, was.of, slices.Equal) {
+			*was = foundDestinations{in, of, p.DestinationsOf(func(exit int) bool { return in[exit] })}
+		}
+		one.destinations = was.then
 		all = append(all, one)
 	}
 	return all

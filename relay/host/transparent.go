@@ -77,8 +77,9 @@ func (t *taker) serve(l net.Listener) error {
 
 func (t *taker) take(c *net.TCPConn) error {
 	from, to := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
-	n := t.policy.ExitFor(to.Addr())
-	if n < 0 || to.Port() == transparentPort {
+	n := exits{t.policy, t.dialers}.of(to.Addr())
+	lost := n < 0 && announces(t.policy) && !isOwn(to.Addr()) // by the exit's last stream
+	if n < 0 && !lost || to.Port() == transparentPort {
 		return errors.New("it came to the agent itself")
 	}
 	if slices.ContainsFunc(t.policy.Exits, func(e relay.Exit) bool { return e.Address.Addr().Unmap() == from.Addr() }) {
@@ -88,7 +89,7 @@ func (t *taker) take(c *net.TCPConn) error {
 	if err != nil {
 		return err
 	}
-	if t.dialers[n].Streams() == 0 { // intercept has not seen it yet
+	if lost || t.dialers[n].Streams() == 0 { // intercept has not seen it yet
 		t.apps.Go(func() { forwardDirect(t.apps, app, to, t.log) })
 		return nil
 	}
