@@ -79,7 +79,7 @@ func TestMalformedAnnouncement(t *testing.T) {
 // Connections go over an exit to the destinations that it announces, and follow it when these change. The host's own
 // addresses, and those of the exit, are left out.
 func TestTakeAnnounced(t *testing.T) {
-	r := newRelayed(t, 0, 7)
+	r := newRelayed(t, false, 0, 7)
 	exit := r.accept()
 	all := exit.Accept.Destinations
 	exit.Accept.Destinations = prefixes("192.0.2.0/24")

@@ -32,7 +32,7 @@ type relayed struct {
 }
 
 // newRelayed has a server that listens on ports, and answers what it gets.
-func newRelayed(t *testing.T, delay time.Duration, ports ...uint16) *relayed {
+func newRelayed(t *testing.T, ipv6 bool, delay time.Duration, ports ...uint16) *relayed {
 	labtest.NeedRoot(t)
 	l := labtest.Up(t, &lab.Topology{
 		Name:  "relay",
@@ -41,14 +41,18 @@ func newRelayed(t *testing.T, delay time.Duration, ports ...uint16) *relayed {
 	})
 	r := &relayed{t: t, entry: l.Node("entry"), exit: l.Node("exit"), server: l.Node("server"), sees: make(chan netip.Addr, 10)}
 	at := func(n *lab.Node) netip.Addr {
-		a, err := n.Addr(false)
+		a, err := n.Addr(ipv6)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
 	r.address = netip.AddrPortFrom(at(r.exit), 8424)
-	r.destination, _ = at(r.server).Prefix(24)
+	bits := 24
+	if ipv6 {
+		bits = 64
+	}
+	r.destination, _ = at(r.server).Prefix(bits)
 	for _, port := range ports {
 		do(t, r.server, func() error {
 			one, err := net.Listen("tcp", netip.AddrPortFrom(at(r.server), port).String())
@@ -121,11 +125,17 @@ func (r *relayed) accept() relay.Policy {
 // Only connections of processes in the cgroup of a rule are carried, also after the cgroup was created again. A connection
 // stays on the way that it began with.
 func TestTakeCgroup(t *testing.T) {
+	for _, ipv6 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("IPv6 %v", ipv6), func(t *testing.T) { testTakeCgroup(t, ipv6) })
+	}
+}
+
+func testTakeCgroup(t *testing.T, ipv6 bool) {
 	mount, err := cgroup2.Mount()
 	if err != nil {
 		t.Skip(err)
 	}
-	r := newRelayed(t, 0, 7)
+	r := newRelayed(t, ipv6, 0, 7)
 	parent := filepath.Base(labtest.Cgroup(t))
 	outside := filepath.Join(mount, parent)
 	name := "/" + parent + "/backup.service"
@@ -213,7 +223,7 @@ func TestTakeMinRTT(t *testing.T) {
 
 // Only the rule whose round-trip time the path has takes connections.
 func TestTakeMinRTTOfPath(t *testing.T) {
-	r := newRelayed(t, 30*time.Millisecond, 7, 8)
+	r := newRelayed(t, false, 30*time.Millisecond, 7, 8)
 	defer endAgent(t, startAgent(t, r.exit, r.accept()))
 	rule := func(port uint16, rtt time.Duration) relay.Rule {
 		return relay.Rule{Ports: []relay.Ports{{From: port, To: port}}, MinRTT: rtt}
