@@ -71,6 +71,9 @@ func (d *Dialer) announced(s *session, payload []byte) {
 	}
 	var use []netip.Prefix
 	for _, p := range a.Destinations {
+		if len(use) > maxAnnounced {
+			break
+		}
 		if p.IsValid() && !p.Addr().Is4In6() && !slices.Contains(use, p.Masked()) {
 			use = append(use, p.Masked())
 		}
