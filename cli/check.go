@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/config/summary"
 	"headgate.dev/headgate/hostsurvey/placement"
+	"headgate.dev/headgate/internal/cgroup2"
 	"headgate.dev/headgate/shaper/engines"
 )
 
@@ -59,6 +60,9 @@ speed.`,
 			a.warnPlacement(set, here)
 			a.notes(engines.Notes(set))
 			if here {
+				if mount, err := cgroup2.Mount(); err == nil {
+					a.notes(set.CgroupNotes(mount))
+				}
 				a.warnSpeeds(set)
 				a.warn(placement.Sets(set))
 			}

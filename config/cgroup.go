@@ -44,6 +44,24 @@ func (s Set) HasCgroups() bool {
 	})
 }
 
+// CgroupNotes remarks on the cgroups of relay agents' rules that do not exist below mount. A cgroup whose service does not
+// run is no mistake: the agent leaves the rule out until it exists.
+func (s Set) CgroupNotes(mount string) (out []Note) {
+	for _, r := range s.Relays {
+		for i, rule := range r.Take {
+			if rule.Cgroup == "" {
+				continue
+			}
+			if message := missingCgroup(mount, rule.Cgroup); message != "" {
+				key := fmt.Sprintf("take[%d].cgroup", i)
+				at := (&decoder{places: r.places}).place(key, position{line: r.Line, column: 1})
+				out = append(out, Note{r.File, at.line, key, "the rule takes no connections until its cgroup exists: " + message})
+			}
+		}
+	}
+	return out
+}
+
 func eachCgroup(groups []group.Group, where string, f func(cgroup, key string)) {
 	for i, g := range groups {
 		here := fmt.Sprintf("%s.groups[%d]", where, i)

@@ -86,3 +86,31 @@ func TestOtherMounts(t *testing.T) {
 		t.Errorf("other hierarchies are mounted at %q", got)
 	}
 }
+
+// A rule of a relay agent whose cgroup does not exist is noted, and is no mistake.
+func TestCgroupNotes(t *testing.T) {
+	mount := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(mount, "system.slice/backup.service"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Parse("x.yaml", []byte(`kind: Relay
+name: east
+key: /k
+exits: [{address: "192.0.2.1:8424", destinations: 10.2.0.0/16}]
+take:
+  - {cgroup: /system.slice/backup.service}
+  - {dport: 443}
+  - {cgroup: /system.slice/bakcup.service}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set.HasCgroups() {
+		t.Error("the cgroup of a relay agent must exist")
+	}
+	notes := set.CgroupNotes(mount)
+	want := `x.yaml:8: take[2].cgroup: note: the rule takes no connections until its cgroup exists: cgroup "/system.slice/bakcup.service" does not exist below M: did you mean "/system.slice/backup.service"?`
+	if len(notes) != 1 || strings.ReplaceAll(notes[0].String(), mount, "M") != want {
+		t.Errorf("got\n%v\nwant\n%s", notes, want)
+	}
+}

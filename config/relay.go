@@ -1,11 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/relay"
@@ -60,6 +62,8 @@ func relayDocument(s *source, n *node) Relay {
 					{"src", oneOrMore(d, &r.Src, prefix)},
 					{"dst", oneOrMore(d, &r.Dst, prefix)},
 					{"dport", oneOrMore(d, &r.Ports, relayPorts)},
+					{"cgroup", one(d, &r.Cgroup, relayCgroup)},
+					{"min_rtt", one(d, &r.MinRTT, roundTripTime)},
 				})
 				out.Take = append(out.Take, r)
 			})
@@ -85,7 +89,8 @@ func relayDocument(s *source, n *node) Relay {
 	}
 	d.checkProxies(n, out.Policy)
 	for i, f := range out.Forwards {
-		if f.To.IsValid() && out.ExitFor(f.To.Addr()) < 0 {
+		any := slices.ContainsFunc(out.Exits, func(e relay.Exit) bool { return e.Announced })
+		if f.To.IsValid() && !any && out.ExitFor(f.To.Addr()) < 0 {
 			d.invalid(n, fmt.Sprintf("forward[%d].to", i), "no exit has the destination %s: add a prefix with it to the destinations of an exit", f.To.Addr())
 		}
 	}
@@ -106,12 +111,25 @@ func relayDocument(s *source, n *node) Relay {
 	return out
 }
 
+// announced in place of an exit's destinations means those that it announces.
+const announced = "announced"
+
 // exit parses an exit.
 func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 	engine, sos, written := "stripe", relay.SOS{Streams: 10, Queue: 1000, Block: 8192}, false
 	d.fields(n, key, "an exit", []field{
 		{"address", one(d, &e.Address, addressAndPort)},
-		{"destinations", oneOrMore(d, &e.Destinations, prefix)},
+		{"destinations", oneOrMore(d, &e.Destinations, func(s string) ([]netip.Prefix, error) {
+			if s == announced {
+				e.Announced = true
+				return nil, nil
+			}
+			p, err := prefix(s)
+			if err != nil {
+				err = fmt.Errorf("%w, or %s for those that the exit announces", err, announced)
+			}
+			return p, err
+		})},
 		{"engine", one(d, &engine, relayEngine)},
 		{"sos", func(n *node, key string) {
 			written = true
@@ -142,13 +160,19 @@ func (d *decoder) exit(n *node, key string) (e relay.Exit) {
 			})
 		}},
 	})
+	if e.Announced && len(e.Destinations) > 0 {
+		d.invalid(n, key+".destinations", "the exit's destinations are a list, or %s by the exit: write one of them", announced)
+	}
+	if e.Announced && engine == "sos" {
+		d.invalid(n, key+".destinations", "an exit with engine: sos announces no destinations: list the prefixes for which it is the exit")
+	}
 	if engine == "sos" {
 		e.SOS = &sos
 	} else if written {
 		d.invalid(n, key+".sos", "the exit's engine is stripe: write engine: sos, or leave sos out")
 	}
 	d.needs(n, key, "address", "the exit has no %s: write for example %[1]s: 192.0.2.1:8424")
-	d.needs(n, key, "destinations", "%s is missing: list the prefixes for which it is the exit")
+	d.needs(n, key, "destinations", "%s is missing: list the prefixes for which it is the exit, or write %[1]s: announced for those that it announces")
 	if len(e.Paths) == 0 {
 		e.Paths = []relay.Path{{Name: "default"}}
 	}
@@ -164,6 +188,27 @@ func prefix(s string) ([]netip.Prefix, error) {
 func relayPorts(s string) ([]relay.Ports, error) {
 	p, err := ports(s)
 	return []relay.Ports{{From: p.From, To: p.To}}, err
+}
+
+func relayCgroup(s string) (string, error) {
+	if s == "/" {
+		return "", errors.New("every process is in the cgroup /: leave cgroup out, or write a path below it")
+	}
+	return cgroupPath(s)
+}
+
+// maxRTT is a limit for round-trip times that finds mistakes: TCP's first timeout is 1 s.
+const maxRTT = 10 * time.Second
+
+func roundTripTime(s string) (time.Duration, error) {
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a round-trip time: write for example 20ms", s)
+	}
+	if v <= 0 || v > maxRTT {
+		return 0, fmt.Errorf("a round-trip time of %v is not above 0 and at most %v: write for example 20ms, or leave the key out", v, maxRTT)
+	}
+	return v, nil
 }
 
 func absoluteFile(s string) (string, error) {

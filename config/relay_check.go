@@ -18,7 +18,7 @@ func (d *decoder) checkRelay(n *node, p relay.Policy) {
 	}
 	for i, e := range p.Exits {
 		key := fmt.Sprintf("exits[%d]", i)
-		for _, at := range addresses(e) {
+		for _, at := range e.Addresses() {
 			if in, contains := prefixOf(p.Accept.Destinations, at); contains && !d.broken["accept.destinations"] {
 				d.invalid(n, "accept.destinations", "%s contains %s, the address of %s: agents could relay through each other in a loop: leave it out of the prefix", in, at, key)
 			}
@@ -48,7 +48,7 @@ func (d *decoder) checkExit(n *node, key string, e relay.Exit) {
 			d.invalid(n, fmt.Sprintf("%s.paths[%d]", key, i), "the path is selected as paths[%d] is: write another address, source, device or mark", j)
 		}
 	}
-	for _, at := range addresses(e) {
+	for _, at := range e.Addresses() {
 		if in, contains := prefixOf(e.Destinations, at); contains && !d.broken[key+".destinations"] {
 			d.invalid(n, key+".destinations", "%s contains %s, an address of the exit itself, to which the streams go: leave it out of the prefix", in, at)
 		}
@@ -66,19 +66,6 @@ type pathSelection struct {
 // selection returns what selects a path of an exit.
 func selection(e relay.Exit, p relay.Path) pathSelection {
 	return pathSelection{e.AddressOf(p), p.Source, p.Device, p.Mark}
-}
-
-// addresses returns the addresses to which the streams to an exit go.
-func addresses(e relay.Exit) (out []netip.Addr) {
-	if e.Address.IsValid() {
-		out = append(out, e.Address.Addr())
-	}
-	for _, p := range e.Paths {
-		if p.Address.IsValid() && p.Address.Addr() != e.Address.Addr() {
-			out = append(out, p.Address.Addr())
-		}
-	}
-	return out
 }
 
 func prefixOf(all []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {

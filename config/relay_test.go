@@ -5,6 +5,19 @@ import (
 	"testing"
 )
 
+// A forwarded destination may have no configured exit if an exit announces its destinations.
+func TestRelayAnnounced(t *testing.T) {
+	const agent = "kind: Relay\nname: east\nkey: /k\nexits: [{address: \"192.0.2.1:8424\", destinations: announced}]\n" +
+		"forward: [{listen: \"127.0.0.1:8022\", to: \"10.2.0.5:22\"}]\n"
+	set, err := Parse("relay.yaml", []byte(agent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := set.Relays[0].Exits[0]; !e.Announced || len(e.Destinations) > 0 {
+		t.Errorf("exit %+v", e)
+	}
+}
+
 // A proxy without a host in its address is on the loopback; one that other hosts reach without authentication is noted.
 func TestRelayProxies(t *testing.T) {
 	const agent = "kind: Relay\nname: east\nkey: /k\nexits: [{address: \"192.0.2.1:8424\", destinations: [10.2.0.0/16]}]\n"

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Policy is the configuration of an agent.
@@ -38,6 +39,12 @@ type TLS struct{ Certificate, Key, Authority string }
 type Rule struct {
 	Src, Dst []netip.Prefix
 	Ports    []Ports
+	// Cgroup is the path of a cgroup v2 below the mount point. The rule then matches only connections of the agent's own
+	// host, of processes in the cgroup or below it. While the cgroup does not exist, it matches none.
+	Cgroup string
+	// MinRTT is the shortest round-trip time to the exit of which a connection is taken, 0 for any. The time to an exit
+	// is the shortest of its open streams.
+	MinRTT time.Duration
 }
 
 // String describes which connections match.
@@ -55,6 +62,12 @@ func (r Rule) String() string {
 	add("from", stringers(r.Src)...)
 	add("to", stringers(r.Dst)...)
 	add("port", stringers(r.Ports)...)
+	if r.Cgroup != "" {
+		out = append(out, "of cgroup "+r.Cgroup)
+	}
+	if r.MinRTT > 0 {
+		out = append(out, fmt.Sprintf("while the round-trip time is at least %v", r.MinRTT))
+	}
 	if len(out) == 0 {
 		return "any"
 	}
@@ -95,6 +108,8 @@ type Exit struct {
 	Address netip.AddrPort
 	// Destinations are the prefixes for which it is the exit.
 	Destinations []netip.Prefix
+	// Announced means that the exit announces its destinations to the agent, which has none before.
+	Announced bool
 	// Paths are the ways to it; at least one.
 	Paths []Path
 	// SOS, if set, carries connections by the thesis's scheme, for comparison.
@@ -168,20 +183,6 @@ type Proxy struct {
 	Listen string
 	// UsersFile has the names and passwords of its users, "" if applications need none.
 	UsersFile string
-}
-
-// ExitFor returns the index of the exit for a destination, by the longest prefix, -1 if there is none.
-func (p Policy) ExitFor(to netip.Addr) int {
-	best, bits := -1, -1
-	to = to.Unmap()
-	for n, e := range p.Exits {
-		for _, d := range e.Destinations {
-			if d.Contains(to) && d.Bits() > bits {
-				best, bits = n, d.Bits()
-			}
-		}
-	}
-	return best
 }
 
 // Allows reports whether the exit connects to a destination.

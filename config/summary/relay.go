@@ -38,7 +38,9 @@ type RelayAccept struct {
 type RelayExit struct {
 	Address      netip.AddrPort `json:"address"`
 	Destinations []netip.Prefix `json:"destinations"`
-	Paths        []RelayPath    `json:"paths"`
+	// Announced means that the exit announces its destinations, so that there are none here.
+	Announced bool        `json:"announced,omitempty"`
+	Paths     []RelayPath `json:"paths"`
 }
 
 // RelayPath is a path to an exit.
@@ -76,7 +78,10 @@ func relays(set config.Set) (out []Relay) {
 			r.Accept = &RelayAccept{a.Listen, a.Destinations, a.KeepSource}
 		}
 		for _, e := range c.Exits {
-			exit := RelayExit{Address: e.Address, Destinations: e.Destinations}
+			exit := RelayExit{Address: e.Address, Destinations: e.Destinations, Announced: e.Announced}
+			if e.Announced {
+				exit.Destinations = []netip.Prefix{}
+			}
 			for _, p := range e.Paths {
 				exit.Paths = append(exit.Paths, RelayPath{p.Name, p.String(), p.Streams})
 			}
@@ -108,7 +113,11 @@ func (r Relay) write(w io.Writer) {
 		fmt.Fprintf(w, "  accepts streams at %s, and connects to %s%s\n", a.Listen, prefixes(a.Destinations), from)
 	}
 	for _, e := range r.Exits {
-		fmt.Fprintf(w, "  exit %s for %s\n", e.Address, prefixes(e.Destinations))
+		destinations := prefixes(e.Destinations)
+		if e.Announced {
+			destinations = "the destinations that it announces"
+		}
+		fmt.Fprintf(w, "  exit %s for %s\n", e.Address, destinations)
 		for _, p := range e.Paths {
 			text := "    path " + p.Name
 			if p.Selection != "" {

@@ -19,12 +19,14 @@ exits:
       - {name: fibre}
       - {name: radio, address: "198.51.100.2:8424", source: 198.51.100.1, device: wlan0, mark: 0x10, streams: 4}
   - {address: "192.0.2.3:8424", destinations: [10.3.0.0/16]}
+  - {address: "192.0.2.4:8424", destinations: announced}
 socks: {listen: "127.0.0.1:1080"}
 http_proxy: {listen: "127.0.0.1:3128", users: /etc/headgate/users}
 forward:
   - {listen: "127.0.0.1:8022", to: "10.2.0.5:22"}
 take:
   - {src: 10.1.0.0/16, dst: [10.2.0.0/24, 10.3.0.0/24], dport: [22, 8000-8100]}
+  - {cgroup: /system.slice/backup.service, min_rtt: 20ms}
   - {}
 ---
 kind: Relay

@@ -108,6 +108,7 @@ func (a *Acceptor) join(id sessionID) (link *Link, reply byte) {
 		reply = newSession
 		one = &accepted{Link: NewLink(a.Options, a.connect)}
 		one.observed.ended, one.goingAway = a.Ended, a.goingAway
+		one.observed.announces = announce(a.Accept.Destinations)
 		a.links[id] = one
 	}
 	if one.orphan != nil {

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headgate.dev/headgate/relay"
@@ -42,10 +45,12 @@ type Dialer struct {
 	now, next *session
 	sessions  []*session // these, and those whose last connection has not ended
 	all       []*kept
-	done      bool
-	draining  bool // another process carries new connections
-	ctx       context.Context
-	running   sync.WaitGroup
+	// destinations are those that the exit has announced.
+	destinations []netip.Prefix
+	done         bool
+	draining     bool // another process carries new connections
+	ctx          context.Context
+	running      sync.WaitGroup
 }
 
 // session is a session with the exit.
@@ -54,6 +59,7 @@ type session struct {
 	link        *Link
 	number      uint32 // of the newest stream
 	established bool
+	answered    atomic.Bool // the exit has announced its destinations
 	// ctx ends when no further streams are opened.
 	ctx context.Context
 	end context.CancelFunc
@@ -75,6 +81,10 @@ func (d *Dialer) newSession() *session {
 			d.Ended(c)
 		}
 	}}
+	if d.Exit.Announced {
+		s.link.observed.asks = func() bool { return !s.answered.Load() }
+		s.link.observed.announced = func(payload []byte) { d.announced(s, payload) }
+	}
 	s.link.replaced = func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -164,4 +174,18 @@ func (d *Dialer) Streams() int {
 	link.mu.Lock()
 	defer link.mu.Unlock()
 	return len(link.streams)
+}
+
+// RTT returns the shortest round-trip time of the open streams, 0 if there is none.
+func (d *Dialer) RTT() (shortest time.Duration) {
+	link := d.link()
+	link.mu.Lock()
+	open := slices.Collect(maps.Values(link.streams))
+	link.mu.Unlock()
+	for _, st := range open {
+		if rtt := st.minRTT(); rtt > 0 && (shortest == 0 || rtt < shortest) {
+			shortest = rtt
+		}
+	}
+	return shortest
 }

@@ -65,7 +65,7 @@ func TestDocumentedState(t *testing.T) {
 	if !arrives() {
 		t.Fatal("no connection without an agent")
 	}
-	do(t, router, interception{port: transparentPort, destinations: prefixes("0.0.0.0/0", "::/0"), rules: []relay.Rule{{Ports: []relay.Ports{{From: 7, To: 7}}}}}.apply)
+	do(t, router, interception{port: transparentPort, rules: []takeRule{{Rule: relay.Rule{Ports: []relay.Ports{{From: 7, To: 7}}}, destinations: prefixes("0.0.0.0/0", "::/0")}}}.apply)
 	if !arrives() {
 		t.Error("a connection does not go direct after the agent was killed")
 	}

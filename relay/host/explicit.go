@@ -102,7 +102,7 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 
 // connectTo connects to an address over its exit, and direct if it has none, or one that does not answer.
 func (e *explicit) connectTo(ctx context.Context, from, to netip.AddrPort) (outlet, error) {
-	if n := e.policy.ExitFor(to.Addr()); n >= 0 {
+	if n := (exits{e.policy, e.dialers}).of(to.Addr()); n >= 0 {
 		answer, cancel := context.WithTimeout(ctx, answerTimeout)
 		k, err := e.dialers[n].Connect(answer, from, to)
 		cancel()

@@ -6,14 +6,15 @@ import (
 	"net/netip"
 )
 
-// forward carries the connections of a listener to a destination. While no stream to the exit is open, they go direct.
-func forward(apps *applications, l net.Listener, d carrier, to netip.AddrPort, log *slog.Logger) error {
+// forward carries the connections of a listener to a destination over the exit that exit returns. While that is nil, or no
+// stream to it is open, they go direct.
+func forward(apps *applications, l net.Listener, exit func() carrier, to netip.AddrPort, log *slog.Logger) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return err
 		}
-		if d.Streams() > 0 {
+		if d := exit(); d != nil && d.Streams() > 0 {
 			err = d.Carry(c, to)
 		} else {
 			apps.Go(func() { forwardDirect(apps, c, to, log) })

@@ -16,8 +16,9 @@ func TestForwardDirect(t *testing.T) {
 	d := NewDialer(newKey(t, "k", true), relay.Exit{Address: netip.MustParseAddrPort(closedPort(t)), Paths: []relay.Path{{Name: "a"}}}, options)
 	for _, c := range []struct {
 		name, to string
+		exit     carrier
 		works    bool
-	}{{"a server", echo(t), true}, {"no server", closedPort(t), false}} {
+	}{{"a server", echo(t), d, true}, {"no server", closedPort(t), d, false}, {"no exit", echo(t), nil, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -28,7 +29,7 @@ func TestForwardDirect(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				forward(&applications{ctx: ctx}, l, d, netip.MustParseAddrPort(c.to), slog.New(slog.DiscardHandler))
+				forward(&applications{ctx: ctx}, l, func() carrier { return c.exit }, netip.MustParseAddrPort(c.to), slog.New(slog.DiscardHandler))
 			}()
 			var got []byte
 			app, err := net.Dial("tcp", l.Addr().String())

@@ -31,76 +31,132 @@ const (
 type interception struct {
 	// port is that of the transparent listener.
 	port uint16
-	// rules are those whose exit has a stream.
-	rules []relay.Rule
-	// destinations are those of the exits that have a stream.
-	destinations []netip.Prefix
+	// rules are those of the policy, each with what it takes now.
+	rules []takeRule
 	// exit is true if the agent connects to destinations with the client's address.
 	exit bool
 }
 
-// ruleset returns the agent's nftables table. Loading it replaces the former one at once.
+// takeRule is a rule, and what it takes now.
+type takeRule struct {
+	relay.Rule
+	// destinations are those of the exits that have a stream.
+	destinations []netip.Prefix
+	// foreign leaves out this host's own addresses.
+	foreign bool
+	// cgroup is that of the rule, nil if the rule has none or it does not exist.
+	cgroup *cgroup
+}
+
+// newConnection matches the first packet of a connection.
+const newConnection = "tcp flags & (fin | syn | rst | ack) == syn"
+
+// ownTimeout is how long the table keeps the addresses of a connection of this host after its last packet, and ownSize
+// is of how many connections. The listener's keepalives make each connection send a packet in 15 s.
+const ownTimeout, ownSize = "10m", 262144
+
+// families are those of addresses, by nftables' names.
+var families = []struct {
+	word, protocol, own string // own is the set of this host's connections that were taken
+	four                bool
+}{{"ip", "ipv4", "own4", true}, {"ip6", "ipv6", "own6", false}}
+
+// ruleset returns the agent's nftables table. Loading it replaces the rules of the former one at once, and keeps its sets.
 func (i interception) ruleset() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "add table inet %[1]s\ndelete table inet %[1]s\ntable inet %[1]s {\n", table)
-	type matched struct{ family, text string }
-	var taken []matched
-	for _, family := range []struct {
-		word string
-		four bool
-	}{{"ip", true}, {"ip6", false}} {
-		of := func(all []netip.Prefix) (out []string) {
-			for _, p := range all {
-				if p.Addr().Is4() == family.four {
-					out = append(out, p.String())
-				}
-			}
-			return out
-		}
-		destinations := of(i.destinations)
-		for _, r := range i.rules {
-			match := ""
-			if src := of(r.Src); len(r.Src) > 0 {
-				if len(src) == 0 {
-					continue
-				}
-				match += fmt.Sprintf("%s saddr { %s } ", family.word, strings.Join(src, ", "))
-			}
-			dst := of(r.Dst)
-			if len(r.Dst) > 0 && len(dst) == 0 || len(destinations) == 0 {
-				continue
-			}
-			match += fmt.Sprintf("%s daddr { %s } ", family.word, strings.Join(destinations, ", "))
-			if len(dst) > 0 {
-				match += fmt.Sprintf("%s daddr { %s } ", family.word, strings.Join(dst, ", "))
-			}
-			var ports []string
-			for _, p := range r.Ports {
-				ports = append(ports, p.String())
-			}
-			if len(ports) > 0 {
-				match += fmt.Sprintf("tcp dport { %s } ", strings.Join(ports, ", "))
-			}
-			taken = append(taken, matched{family.word, match})
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "\t\t"+format+"\n", args...) }
+	mark := fmt.Sprintf("meta mark set meta mark & %#x | %#x", ^uint32(markMask), takenMark)
+	of := fmt.Sprintf("meta mark & %#x ", markMask)
+	fmt.Fprintf(&b, "add table inet %[1]s\nflush table inet %[1]s\ntable inet %[1]s {\n", table)
+	if len(i.rules) > 0 {
+		for _, f := range families {
+			fmt.Fprintf(&b, "\tset %s {\n\t\ttype %s_addr . inet_service . %[2]s_addr . inet_service\n\t\tsize %d\n\t\tflags dynamic,timeout\n\t\ttimeout %s\n\t}\n", f.own, f.protocol, ownSize, ownTimeout)
 		}
 	}
 	fmt.Fprintf(&b, "\tchain prerouting {\n\t\ttype filter hook prerouting priority mangle; policy accept;\n")
-	for _, m := range taken {
+	for _, f := range families {
 		// Later packets are those of a socket, below, or of a connection that goes direct and must stay so. tproxy ends
 		// the rule if nothing listens: the connections of an agent that was killed go direct. It also finds the listener
 		// where the addresses are in TIME_WAIT.
-		fmt.Fprintf(&b, "\t\tmeta mark & %#x != %#x %stcp flags & (fin | syn | rst | ack) == syn tproxy %s to :%d meta mark set meta mark & %#x | %#x accept\n", markMask, ownMark, m.text, m.family, i.port, ^uint32(markMask), takenMark)
+		to := fmt.Sprintf("tproxy %s to :%d", f.word, i.port)
+		own := false
+		for _, r := range i.rules {
+			match, ok := r.match(f.word, f.four)
+			if own = own || ok; ok && r.Cgroup == "" {
+				line("%s!= %#x %s%s %s %s accept", of, ownMark, match, r.begins(), to, mark)
+			}
+		}
+		if own {
+			line("iif lo %s== %#x meta nfproto %s %s %s accept", of, takenMark, f.protocol, newConnection, to)
+		}
 	}
 	// Connections of this agent, also those of a former process with other rules.
 	if i.exit || len(i.rules) > 0 {
-		fmt.Fprintf(&b, "\t\tmeta l4proto tcp socket transparent 1 meta mark set meta mark & %#x | %#x accept\n", ^uint32(markMask), takenMark)
+		line("meta l4proto tcp socket transparent 1 %s accept", mark)
 	}
 	fmt.Fprintf(&b, "\t}\n\tchain output {\n\t\ttype route hook output priority mangle; policy accept;\n")
-	for _, m := range taken {
-		fmt.Fprintf(&b, "\t\tmeta mark & %#x != %#x %smeta l4proto tcp meta mark set meta mark & %#x | %#x\n", markMask, ownMark, m.text, ^uint32(markMask), takenMark)
+	if len(i.rules) > 0 {
+		line("%s== %#x accept", of, ownMark)
+	}
+	for _, f := range families {
+		if len(i.rules) == 0 {
+			break
+		}
+		// A connection of this host stays on the way that it began with, while rules come and go.
+		addresses := fmt.Sprintf("%[1]s saddr . tcp sport . %[1]s daddr . tcp dport", f.word)
+		for _, r := range i.rules {
+			if match, ok := r.match(f.word, f.four); ok {
+				if r.cgroup != nil {
+					match = r.cgroup.match() + match
+				}
+				line("%s%s update @%s { %s } %s accept", match, r.begins(), f.own, addresses, mark)
+			}
+		}
+		line("%s delete @%s { %s }", newConnection, f.own, addresses)
+		line("%s @%s update @%s { %s } %s", addresses, f.own, f.own, addresses, mark)
 	}
 	b.WriteString("\t}\n}\n")
 	return b.String()
+}
+
+// begins matches the first packet of a rule's connections.
+func (r takeRule) begins() string {
+	if r.foreign {
+		return newConnection + " fib daddr type != local"
+	}
+	return newConnection
+}
+
+// match returns what matches the addresses and ports of a rule's connections in a family of addresses, or false if it
+// has none.
+func (r takeRule) match(word string, four bool) (match string, ok bool) {
+	of := func(all []netip.Prefix) (out []string) {
+		for _, p := range all {
+			if p.Addr().Is4() == four {
+				out = append(out, p.String())
+			}
+		}
+		return out
+	}
+	src, dst, destinations := of(r.Src), of(r.Dst), of(r.destinations)
+	if len(destinations) == 0 || len(src) == 0 && len(r.Src) > 0 || len(dst) == 0 && len(r.Dst) > 0 || r.Cgroup != "" && r.cgroup == nil {
+		return "", false
+	}
+	if len(src) > 0 {
+		match += fmt.Sprintf("%s saddr { %s } ", word, strings.Join(src, ", "))
+	}
+	match += fmt.Sprintf("%s daddr { %s } ", word, strings.Join(destinations, ", "))
+	if len(dst) > 0 {
+		match += fmt.Sprintf("%s daddr { %s } ", word, strings.Join(dst, ", "))
+	}
+	var ports []string
+	for _, p := range r.Ports {
+		ports = append(ports, p.String())
+	}
+	if len(ports) > 0 {
+		match += fmt.Sprintf("tcp dport { %s } ", strings.Join(ports, ", "))
+	}
+	return match, true
 }
 
 // apply makes the kernel take the connections. The caller's network namespace is changed.

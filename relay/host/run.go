@@ -20,6 +20,10 @@ type carrier interface {
 	Run(ctx context.Context)
 	// Streams returns how many streams are open: without any, connections go direct.
 	Streams() int
+	// RTT returns the shortest round-trip time of the open streams, 0 if it is unknown.
+	RTT() time.Duration
+	// Announced returns the destinations that the exit has announced, none while no stream is open.
+	Announced() []netip.Prefix
 	// Carry carries an application's connection to a destination.
 	Carry(app net.Conn, to netip.AddrPort) error
 	// Connect connects a client to a destination, and returns when the exit has connected. A refusal is the exit's

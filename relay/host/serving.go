@@ -75,8 +75,13 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 		if err != nil {
 			return s, fmt.Errorf("cannot accept connections: %w", listen.Remedy(err, "listen in forward"))
 		}
-		d := s.dialers[p.ExitFor(f.To.Addr())]
-		add(l, func() error { return forward(s.apps, l, d, f.To, log) })
+		exit := func() carrier {
+			if n := (exits{p, s.dialers}).of(f.To.Addr()); n >= 0 {
+				return s.dialers[n]
+			}
+			return nil
+		}
+		add(l, func() error { return forward(s.apps, l, exit, f.To, log) })
 	}
 	asked, err := listenExplicit(s.apps, &a.sockets, p, s.dialers, log)
 	if err != nil {
@@ -166,11 +171,12 @@ func (s *serving) close() {
 	s.running.Wait()
 }
 
-// awaitStreams returns when there are streams to all exits, or after a time.
+// awaitStreams returns when there are streams to all exits, and their announcements, or after a time.
 func (s *serving) awaitStreams(ctx context.Context, within time.Duration) {
 	end := time.Now().Add(within)
-	for _, d := range s.dialers {
-		for d.Streams() == 0 && ctx.Err() == nil && time.Now().Before(end) {
+	for n, d := range s.dialers {
+		announced := s.agent.policy.Exits[n].Announced
+		for (d.Streams() == 0 || announced && d.Announced() == nil) && ctx.Err() == nil && time.Now().Before(end) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}

@@ -77,6 +77,12 @@ func (d *sosDialer) drain() { d.open.Wait() }
 // Streams returns 1: each connection opens its own.
 func (d *sosDialer) Streams() int { return 1 }
 
+// RTT returns 0: no stream is open before a connection is taken.
+func (d *sosDialer) RTT() time.Duration { return 0 }
+
+// Announced returns none: there is no stream to announce destinations on.
+func (d *sosDialer) Announced() []netip.Prefix { return nil }
+
 // Carry carries an application's connection to a destination.
 func (d *sosDialer) Carry(app net.Conn, to netip.AddrPort) error {
 	from, _ := netip.ParseAddrPort(app.RemoteAddr().String())

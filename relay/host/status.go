@@ -270,6 +270,9 @@ func (d *Dialer) status() PeerStatus {
 	now, all := d.now.link, slices.Clone(d.all)
 	d.mu.Unlock()
 	out := PeerStatus{Address: d.Exit.Address.String(), Destinations: d.Exit.Destinations, Paths: []PathStatus{}}
+	if d.Exit.Announced {
+		out.Destinations = d.Announced()
+	}
 	for _, p := range d.Exit.Paths {
 		path := PathStatus{Name: p.Name, Selection: p.String(), Streams: []StreamStatus{}}
 		for _, k := range all {
@@ -397,7 +400,7 @@ func (k *conn) status(now time.Time) ConnectionStatus {
 	}
 }
 
-// observed is what a link keeps for the status alone.
+// observed is what a link keeps for the status alone, and the announcement of destinations.
 type observed struct {
 	// exit is the address of the exit at an entry, and entry that of the entry at an exit.
 	exit, entry string
@@ -406,6 +409,11 @@ type observed struct {
 	past  map[string]stripe.PathBytes
 	// ended is called with the record of a connection that has ended; it may be nil, and must not block.
 	ended func(ConnectionStatus)
+	// asks tells whether to ask for the exit's destinations, and announced is called with the answer; both are nil for
+	// none. announces is this agent's own answer, nil if it does not answer.
+	asks      func() bool
+	announced func(payload []byte)
+	announces []byte
 }
 
 // on names the path of a stream before it is added.

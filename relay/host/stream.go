@@ -3,6 +3,7 @@ package host
 import (
 	"bufio"
 	"io"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ type stream struct {
 	goAway chan struct{} // goAway is to be sent
 	rate   rate          // for the status
 	idling idling
+	apart  chan stripe.Frame // of an announcement
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.
@@ -60,7 +62,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1), goAway: make(chan struct{}, 1)}
+	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1), goAway: make(chan struct{}, 1), apart: make(chan stripe.Frame, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -73,6 +75,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	if l.goingAway {
 		st.goAway <- struct{}{}
 	}
+	l.ask(st)
 	l.pump()
 	return st, nil
 }
@@ -108,6 +111,7 @@ func (l *Link) write(st *stream) {
 		case f, open = <-st.out:
 		case <-st.goAway:
 			f = goAway
+		case f = <-st.apart:
 		}
 		if !open {
 			return
@@ -117,7 +121,7 @@ func (l *Link) write(st *stream) {
 			st.conn.Close() // read sees it
 			return
 		}
-		if isGoAway(f) {
+		if isGoAway(f) || isAnnouncing(f) {
 			continue
 		}
 		e := st.estimate()
@@ -157,6 +161,10 @@ func (l *Link) read(st *stream) error {
 			}
 			continue
 		}
+		if isAnnouncing(f) {
+			l.answer(st, f)
+			continue
+		}
 		l.mu.Lock()
 		err = l.session.Receive(st.number, f, l.now())
 		l.pump()
@@ -182,4 +190,16 @@ func (st *stream) estimate() (e stripe.Estimate) {
 		}
 	})
 	return e
+}
+
+// minRTT returns the shortest round-trip time that the kernel has measured recently (net.ipv4.tcp_min_rtt_wlen), 0 if it
+// has measured none. The queues that the stream itself fills do not lengthen it.
+func (st *stream) minRTT() (rtt time.Duration) {
+	_ = st.raw.Control(func(fd uintptr) {
+		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err == nil && i.Min_rtt < math.MaxUint32 {
+			rtt = time.Duration(i.Min_rtt) * time.Microsecond
+		}
+	})
+	return rtt
 }

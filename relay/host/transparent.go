@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"syscall"
 	"time"
@@ -76,8 +77,9 @@ func (t *taker) serve(l net.Listener) error {
 
 func (t *taker) take(c *net.TCPConn) error {
 	from, to := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
-	n := t.policy.ExitFor(to.Addr())
-	if n < 0 || to.Port() == transparentPort {
+	n := exits{t.policy, t.dialers}.of(to.Addr())
+	lost := n < 0 && announces(t.policy) && !isOwn(to.Addr()) // by the exit's last stream
+	if n < 0 && !lost || to.Port() == transparentPort {
 		return errors.New("it came to the agent itself")
 	}
 	if slices.ContainsFunc(t.policy.Exits, func(e relay.Exit) bool { return e.Address.Addr().Unmap() == from.Addr() }) {
@@ -87,7 +89,7 @@ func (t *taker) take(c *net.TCPConn) error {
 	if err != nil {
 		return err
 	}
-	if t.dialers[n].Streams() == 0 { // intercept has not seen it yet
+	if lost || t.dialers[n].Streams() == 0 { // intercept has not seen it yet
 		t.apps.Go(func() { forwardDirect(t.apps, app, to, t.log) })
 		return nil
 	}
@@ -114,20 +116,19 @@ func intercept(ctx context.Context, p relay.Policy, dialers []carrier, log *slog
 			log.Error("cannot remove what takes connections", "error", err)
 		}
 	}()
-	var applied []netip.Prefix
-	for first := true; ; first = false {
-		alive := []netip.Prefix{}
-		for n, d := range dialers {
-			if d.Streams() > 0 {
-				alive = append(alive, p.Exits[n].Destinations...)
-			}
-		}
-		if first || !slices.Equal(alive, applied) {
-			err := interception{port: transparentPort, rules: p.Take, destinations: alive, exit: p.Accept.KeepSource}.apply()
-			if err != nil {
+	rules := newTakeRules(p, dialers, log)
+	var applied *interception
+	for {
+		i := interception{port: transparentPort, rules: rules.now(), exit: p.Accept.KeepSource}
+		if applied == nil || !reflect.DeepEqual(i, *applied) {
+			err := i.apply()
+			switch {
+			case err == nil:
+				applied = &i
+			case !reflect.DeepEqual(i.rules, rules.now()): // a cgroup has ended meanwhile: try again
+			default:
 				return err
 			}
-			applied = alive
 		}
 		select {
 		case <-ctx.Done():

@@ -87,26 +87,7 @@ func TestTransparent(t *testing.T) {
 		}
 		ask("without a relay")
 		var agents []*lab.Cmd
-		run := func(n *lab.Node, p relay.Policy) {
-			text, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := n.Command(t.Context(), os.Args[0])
-			c.Env = append(os.Environ(), agentEnv+"="+string(text))
-			c.Stderr = os.Stderr
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			agents = append(agents, c)
-			if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
-				t.Fatalf("the agent does not start: %v", err)
-			}
-		}
+		run := func(n *lab.Node, p relay.Policy) { agents = append(agents, startAgent(t, n, p)) }
 		address := netip.AddrPortFrom(at(exit), 8424)
 		run(entry, relay.Policy{
 			Name: "entry", Exits: []relay.Exit{{Address: address, Destinations: []netip.Prefix{destination}, Paths: []relay.Path{{Name: "any", Streams: 2}}}},
@@ -123,9 +104,7 @@ func TestTransparent(t *testing.T) {
 		ask("over the relay")
 		labtest.Run(t, exit, "nft", "delete table inet block")
 		for _, c := range agents {
-			if err := errors.Join(c.Process.Signal(os.Interrupt), c.Wait()); err != nil {
-				t.Error(err)
-			}
+			endAgent(t, c)
 		}
 		for _, n := range []*lab.Node{entry, exit} {
 			if left := labtest.Run(t, n, "nft", "list", "ruleset") + labtest.Run(t, n, "ip", "rule", "show"); strings.Contains(left, "headgate") || strings.Contains(left, "8424") {
@@ -158,6 +137,37 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		slog.Error("agent", "error", err)
 		os.Exit(1)
+	}
+}
+
+// startAgent runs an agent in the network namespace of a node, and returns when it is ready.
+func startAgent(t *testing.T, n *lab.Node, p relay.Policy) *lab.Cmd {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := n.Command(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), agentEnv+"="+string(text))
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatalf("the agent does not start: %v", err)
+	}
+	return c
+}
+
+// endAgent ends an agent.
+func endAgent(t *testing.T, c *lab.Cmd) {
+	t.Helper()
+	if err := errors.Join(c.Process.Signal(os.Interrupt), c.Wait()); err != nil {
+		t.Error(err)
 	}
 }
 

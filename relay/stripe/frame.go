@@ -27,7 +27,8 @@ const (
 	// Ack acknowledges the first Offset frames of the stream with the number Conn. Fin tells that the agent has more
 	// to send than its streams take.
 	Ack
-	// Ping asks for an acknowledgement. With Fin, which the caller handles, it asks for another session.
+	// Ping asks for an acknowledgement. With Fin it carries what agents tell each other apart from connections: the caller
+	// handles it.
 	Ping
 	// Congestion selects the congestion control with the name in Payload for what the other agent sends on the stream
 	// with the number Conn; Fin forbids others while the stream is idle.
