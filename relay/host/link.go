@@ -79,6 +79,7 @@ func (l *Link) tick() {
 	for number, st := range l.streams {
 		l.session.Update(number, st.estimate())
 	}
+	l.readDirect()
 	l.session.Tick(l.now())
 	l.pump()
 }

@@ -31,6 +31,8 @@ type stream struct {
 	out    chan stripe.Frame
 	goAway chan struct{} // goAway is to be sent
 	rate   rate          // for the status
+	// tcpSent and tcpLost are the bytes that TCP had sent and lost at the last reading, for the status.
+	tcpSent, tcpLost uint64
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.

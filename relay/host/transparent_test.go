@@ -87,26 +87,7 @@ func TestTransparent(t *testing.T) {
 		}
 		ask("without a relay")
 		var agents []*lab.Cmd
-		run := func(n *lab.Node, p relay.Policy) {
-			text, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := n.Command(t.Context(), os.Args[0])
-			c.Env = append(os.Environ(), agentEnv+"="+string(text))
-			c.Stderr = os.Stderr
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			agents = append(agents, c)
-			if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
-				t.Fatalf("the agent does not start: %v", err)
-			}
-		}
+		run := func(n *lab.Node, p relay.Policy) { agents = append(agents, startAgent(t, n, p)) }
 		address := netip.AddrPortFrom(at(exit), 8424)
 		run(entry, relay.Policy{
 			Name: "entry", Exits: []relay.Exit{{Address: address, Destinations: []netip.Prefix{destination}, Paths: []relay.Path{{Name: "any", Streams: 2}}}},
@@ -138,6 +119,29 @@ func TestTransparent(t *testing.T) {
 
 // agentEnv has the policy of an agent, as which the test's program runs in the network namespace of a node.
 const agentEnv = "HEADGATE_TEST_RELAY"
+
+// startAgent runs an agent in a node, and returns when it is ready.
+func startAgent(t *testing.T, n *lab.Node, p relay.Policy) *lab.Cmd {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := n.Command(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), agentEnv+"="+string(text))
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatalf("the agent does not start: %v", err)
+	}
+	return c
+}
 
 func TestMain(m *testing.M) {
 	text := os.Getenv(agentEnv)
