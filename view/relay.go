@@ -142,12 +142,20 @@ func streamRows(peer string, all []host.PeerStatus) [][]string {
 
 // WriteRelayEnded prints the connections that have ended, with the part of the bytes that each path has carried.
 func WriteRelayEnded(w io.Writer, all []host.ConnectionStatus) error {
-	rows := [][]string{{"ENDED", "CLIENT", "DESTINATION", "PEER", "STATE", "DURATION", "SENT", "RECEIVED", "PATHS", "ERROR"}}
+	rows := [][]string{{"ENDED", "CLIENT", "DESTINATION", "PEER", "STATE", "DURATION", "SENT", "RECEIVED", "GAIN", "PATHS", "ERROR"}}
 	for _, c := range all {
 		rows = append(rows, []string{c.Began.Add(c.Age).Local().Format(time.DateTime), c.Client.String(), c.Destination.String(), c.Exit + c.Entry, string(c.State),
-			age(c.Age), rounded.Bytes(c.Sent), rounded.Bytes(c.Received), pathShares(c), c.Error})
+			age(c.Age), rounded.Bytes(c.Sent), rounded.Bytes(c.Received), gainOrDash(c), pathShares(c), c.Error})
 	}
 	return text.Table(w, "", rows)
+}
+
+// gainOrDash is the gain against a direct connection, as "4.7".
+func gainOrDash(c host.ConnectionStatus) string {
+	if c.DirectRate == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", c.Gain)
 }
 
 // pathShares is the part of a connection's bytes that each path has carried, as "fibre 75%, radio 25%".

@@ -76,6 +76,7 @@ func TestWriteRelay(t *testing.T) {
 	defer func() { time.Local = local }()
 	ended := relayStatus().Connections
 	ended[0].State, ended[0].Began, ended[0].Paths = stripe.Ended, relayBegan, []stripe.PathBytes{{Path: "fibre", Sent: 750}, {Path: "radio", Received: 250}}
+	ended[0].DirectRate, ended[0].Gain = 6.8e6, 4.65
 	ended[1].State, ended[1].Began, ended[1].Error = host.Failed, relayBegan, "read: connection reset by peer"
 	b.Reset()
 	if err := WriteRelayEnded(&b, ended); err != nil {

@@ -1273,6 +1273,9 @@ type RelayConnection struct {
 	Client      string    `json:"client"`
 	Destination string    `json:"destination"`
 
+	// DirectRateBps The estimated rate of one direct TCP connection, in the direction in which this agent sends. Absent if it is not known: the connection has received more than it has sent, or is short, or the application often had nothing to send.
+	DirectRateBps *int64 `json:"direct_rate_bps,omitempty"`
+
 	// Entry The address of the entry, at an exit.
 	Entry *string `json:"entry,omitempty"`
 
@@ -1281,6 +1284,9 @@ type RelayConnection struct {
 
 	// Exit The address of the exit, at an entry.
 	Exit *string `json:"exit,omitempty"`
+
+	// Gain The average rate of what the connection has sent divided by direct_rate_bps.
+	Gain *float64 `json:"gain,omitempty"`
 
 	// Paths The bytes that each path has carried.
 	Paths          []RelayPathBytes `json:"paths"`

@@ -25,6 +25,7 @@ type conn struct {
 	began    time.Time
 	about    destination
 	rate     rate
+	direct   directSeen
 	finished bool
 }
 

@@ -76,7 +76,7 @@ func NewDialer(auth *Auth, exit relay.Exit, o stripe.Options) *Dialer {
 // newSession returns a session without streams. d.mu must be held.
 func (d *Dialer) newSession() *session {
 	s := &session{link: NewLink(d.Options, nil)}
-	s.link.observed = observed{exit: d.Exit.Address.String(), ended: func(c ConnectionStatus) {
+	s.link.observed = observed{exit: d.Exit.Address.String(), direct: directPath{name: firstPath(d.Exit.Paths)}, ended: func(c ConnectionStatus) {
 		if d.Ended != nil {
 			d.Ended(c)
 		}

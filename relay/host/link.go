@@ -82,6 +82,7 @@ func (l *Link) tick() {
 			l.tickLater()
 		}
 	}
+	l.readDirect()
 	l.session.Tick(l.now())
 	l.pump()
 }

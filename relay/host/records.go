@@ -108,6 +108,9 @@ func logRecord(log *slog.Logger, c ConnectionStatus) {
 		paths = append(paths, slog.Group(p.Path, "sent_bytes", p.Sent, "received_bytes", p.Received))
 	}
 	attrs = append(attrs, slog.Group("paths", paths...))
+	if c.DirectRate > 0 {
+		attrs = append(attrs, "direct_rate_bps", c.DirectRate, "gain", c.Gain)
+	}
 	if c.Error != "" {
 		attrs = append(attrs, "error", c.Error)
 	}
@@ -117,6 +120,7 @@ func logRecord(log *slog.Logger, c ConnectionStatus) {
 // describe keeps where a connection comes from and goes to. l.mu must be held.
 func (l *Link) describe(k *conn, description []byte) {
 	k.began = time.Now()
+	k.beginDirect()
 	_ = json.Unmarshal(description, &k.about) // a malformed one was refused by dial
 }
 
@@ -126,6 +130,9 @@ func (k *conn) finish() {
 		return
 	}
 	k.finished = true
+	if k.c.Info().Sent >= minDirectBytes {
+		k.link.readDirect()
+	}
 	c := k.status(time.Now())
 	c.State, c.SendRate, c.ReceiveRate = "ended", 0, 0
 	if k.err != nil {

@@ -116,6 +116,12 @@ type ConnectionStatus struct {
 	Reordering int `json:"reordering_bytes"`
 	// Paths are the bytes that each path has carried.
 	Paths []stripe.PathBytes `json:"paths"`
+	// DirectRate is the estimated rate of one direct TCP connection in this agent's sending direction
+	// (stripe.DirectPath), and Gain the connection's average rate divided by it. They are 0 if it is not known: the
+	// connection has received more than it has sent, or is too short, or the application often had nothing to send. Only
+	// the agent that sends knows what was lost: an exit has them for what it sends, over the only path of its entry.
+	DirectRate uint64  `json:"direct_rate_bps,omitempty"`
+	Gain       float64 `json:"gain,omitempty"`
 	// Error is why the connection failed.
 	Error string `json:"error,omitempty"`
 }
@@ -393,11 +399,13 @@ func (l *Link) connections(now time.Time) (out []ConnectionStatus) {
 // status describes a connection. link.mu must be held.
 func (k *conn) status(now time.Time) ConnectionStatus {
 	i, o := k.c.Info(), k.link.observed
-	return ConnectionStatus{
+	out := ConnectionStatus{
 		Client: k.about.From, Destination: k.about.To, Exit: o.exit, Entry: o.entry, State: i.State, Began: k.began.UTC(), Age: now.Sub(k.began),
 		Sent: i.Sent, Received: i.Received, SendRate: k.rate.send, ReceiveRate: k.rate.receive,
 		Waiting: i.Waiting, Unacknowledged: i.Unacknowledged, Unread: i.Unread, Reordering: i.Reordering, Paths: slices.Concat([]stripe.PathBytes{}, i.Paths),
 	}
+	k.estimateDirect(&out)
+	return out
 }
 
 // observed is what a link keeps for the status alone, and the announcement of destinations.
@@ -407,6 +415,8 @@ type observed struct {
 	// paths are the names of the paths of streams, and past the bytes of streams that have ended, by path.
 	paths map[uint32]string
 	past  map[string]stripe.PathBytes
+	// direct is the path that direct connections would be on.
+	direct directPath
 	// ended is called with the record of a connection that has ended; it may be nil, and must not block.
 	ended func(ConnectionStatus)
 	// asks tells whether to ask for the exit's destinations, and announced is called with the answer; both are nil for
@@ -459,9 +469,11 @@ func (l *Link) measure() (conns int) {
 		sent, received := l.session.Bytes(number)
 		st.rate.update(sent, received, l.now())
 	}
+	l.measureDirect()
 	for _, k := range l.conns {
 		i := k.c.Info()
 		k.rate.update(i.Sent, i.Received, l.now())
+		k.observeDirect(i)
 	}
 	return len(l.conns)
 }

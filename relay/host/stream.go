@@ -34,6 +34,8 @@ type stream struct {
 	rate   rate          // for the status
 	idling idling
 	apart  chan stripe.Frame // of an announcement
+	// tcpSent and tcpLost are the bytes that TCP had sent and lost at the last reading, for the status.
+	tcpSent, tcpLost uint64
 }
 
 // prepare sets a socket's options before it connects or listens, so that the window scale fits the buffers.

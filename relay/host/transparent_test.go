@@ -118,29 +118,7 @@ func TestTransparent(t *testing.T) {
 // agentEnv has the policy of an agent, as which the test's program runs in the network namespace of a node.
 const agentEnv = "HEADGATE_TEST_RELAY"
 
-func TestMain(m *testing.M) {
-	text := os.Getenv(agentEnv)
-	if text == "" {
-		os.Exit(m.Run())
-	}
-	var p relay.Policy
-	err := json.Unmarshal([]byte(text), &p)
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		var auth *Auth
-		if auth, err = NewAuth(peerauth.Credentials{Key: []byte(strings.Repeat("k", 32))}, p.Plain); err != nil {
-			os.Exit(1)
-		}
-		err = Run(ctx, p, auth, slog.New(slog.DiscardHandler), func() { os.Stdout.WriteString(".") })
-	}
-	if err != nil {
-		slog.Error("agent", "error", err)
-		os.Exit(1)
-	}
-}
-
-// startAgent runs an agent in the network namespace of a node, and returns when it is ready.
+// startAgent runs an agent in a node, and returns when it is ready.
 func startAgent(t *testing.T, n *lab.Node, p relay.Policy) *lab.Cmd {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -161,6 +139,28 @@ func startAgent(t *testing.T, n *lab.Node, p relay.Policy) *lab.Cmd {
 		t.Fatalf("the agent does not start: %v", err)
 	}
 	return c
+}
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(agentEnv)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var p relay.Policy
+	err := json.Unmarshal([]byte(text), &p)
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		var auth *Auth
+		if auth, err = NewAuth(peerauth.Credentials{Key: []byte(strings.Repeat("k", 32))}, p.Plain); err != nil {
+			os.Exit(1)
+		}
+		err = Run(ctx, p, auth, slog.New(slog.DiscardHandler), func() { os.Stdout.WriteString(".") })
+	}
+	if err != nil {
+		slog.Error("agent", "error", err)
+		os.Exit(1)
+	}
 }
 
 // endAgent ends an agent.

@@ -568,12 +568,16 @@ export type RelayConnection = {
 	began: string;
 	client: string;
 	destination: string;
+	/** The estimated rate of one direct TCP connection, in the direction in which this agent sends. Absent if it is not known: the connection has received more than it has sent, or is short, or the application often had nothing to send. */
+	direct_rate_bps?: number;
 	/** The address of the entry, at an exit. */
 	entry?: string;
 	/** Why the connection failed. */
 	error?: string;
 	/** The address of the exit, at an entry. */
 	exit?: string;
+	/** The average rate of what the connection has sent divided by direct_rate_bps. */
+	gain?: number;
 	/** The bytes that each path has carried. */
 	paths: (RelayPathBytes)[];
 	receive_rate_bps: number;

@@ -176,6 +176,7 @@ async function loadEnded(host: string, agent: string, on: HTMLElement): Promise<
 			{ name: "Duration", cell: (c) => showSeconds(c.age_ns / 1e9), number: true },
 			{ name: "Sent", cell: (c) => showBytes(c.sent_bytes), number: true },
 			{ name: "Received", cell: (c) => showBytes(c.received_bytes), number: true },
+			{ name: "Gain", cell: (c) => c.gain?.toFixed(1) ?? "–", number: true, wide: true },
 			{ name: "Paths", cell: pathShares, wide: true },
 		], all.toReversed().slice(0, listed)), all.length > listed && h("p", { class: "quiet" }, `The last ${listed} of ${all.length}. All: `, command(`headgate relay status --ended --server default --host ${host} --agent ${agent}`)));
 	} catch (e) {
