@@ -69,6 +69,10 @@ func TestIdleCongestion(t *testing.T) {
 		}
 		for range 2 {
 			until(t, "the idle stream has "+idleControl, func() bool { return controlOf(p.entry, 1) == idleControl && controlOf(p.exit, 1) == idleControl })
+			send()
+			if err := p.entry.selectCongestion(1, "cubic", only); err != nil {
+				t.Fatal(err)
+			}
 			until(t, "the stream has cubic again", func() bool {
 				send()
 				return controlOf(p.entry, 1) == "cubic" && controlOf(p.exit, 1) == "cubic"

@@ -40,16 +40,17 @@ func (k *kept) set(l *Link, number uint32) error {
 	if l == nil || k.congestion == "" {
 		return nil
 	}
-	return l.selectCongestion(number, k.congestion, k.only())
+	err := l.selectCongestion(number, k.congestion, k.only())
+	if k.congestion == idleControl {
+		return nil // without it, idle streams keep the kernel's
+	}
+	return err
 }
 
 // selectCongestion selects the congestion control, now if the stream is open, and whenever it is opened.
 func (k *kept) selectCongestion(name string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if name == k.congestion {
-		return nil
-	}
 	k.congestion = name
 	if k.link == nil {
 		return nil

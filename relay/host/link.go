@@ -27,7 +27,9 @@ type Link struct {
 	began   time.Time
 	ticking bool
 	acks    *time.Timer
-	closed  bool
+	// refusedCongestion is true after a congestion control that the other agent selects could not be had.
+	refusedCongestion bool
+	closed            bool
 	// carrying is the number of connections whose bytes are passed on.
 	carrying int
 	// goingAway is true if the other agent must open new connections in another session.
@@ -78,7 +80,7 @@ func (l *Link) tick() {
 	for number, st := range l.streams {
 		e := st.estimate()
 		l.session.Update(number, e)
-		if st.idling.look(st.raw, l.session.Waits(number), e.RTT, l.now()) {
+		if st.idling.look(st.raw, l.session.Waits(number)) {
 			l.tickLater()
 		}
 	}
@@ -101,7 +103,8 @@ func (l *Link) handle(e stripe.Event) {
 	case stripe.EventCongestion:
 		if st := l.streams[e.Stream]; st != nil {
 			st.idling.selected(e.Only)
-			if err := setCongestion(st.raw, e.Reason); err != nil {
+			if err := setCongestion(st.raw, e.Reason); err != nil && !l.refusedCongestion {
+				l.refusedCongestion = true // it will be for all streams
 				l.log.Warn("cannot select the congestion control that the other agent requests", "name", e.Reason, "error", err)
 			}
 		}

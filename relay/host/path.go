@@ -27,9 +27,12 @@ func (d *Dialer) path(s *session, p relay.Path) {
 	}
 	reach := &outage{log: d.Log.With("exit", d.Exit.Address, "path", p.Name)}
 	var open []*kept
-	for ctx.Err() == nil {
+	for wasBusy := false; ctx.Err() == nil; {
 		for len(open) < tuner.Streams() {
 			one := &kept{path: p, reach: reach, in: s, congestion: choice.Name()}
+			if !wasBusy && !one.only() {
+				one.congestion = idleControl
+			}
 			one.ctx, one.cancel = context.WithCancel(ctx)
 			open = append(open, one)
 			all.Go(func() { d.keep(one) })
@@ -38,18 +41,28 @@ func (d *Dialer) path(s *session, p relay.Path) {
 			all.Go(func() { d.retire(one) })
 		}
 		open = open[:tuner.Streams()]
-		for _, one := range open {
-			if err := one.selectCongestion(choice.Name()); err != nil {
-				d.Log.Warn("cannot select the congestion control", "exit", d.Exit.Address, "path", p.Name, "error", err)
-				choice.Remove(choice.Name())
-				break
-			}
+		if wasBusy { // else the streams have what idle ones have
+			d.selectCongestion(open, choice)
 		}
 		goodput, busy := d.epoch(s, open)
-		if choice.Settled() {
-			tuner.Observe(goodput, busy)
+		if wasBusy {
+			if choice.Settled() {
+				tuner.Observe(goodput, busy)
+			}
+			choice.Observe(goodput, busy)
 		}
-		choice.Observe(goodput, busy)
+		wasBusy = busy
+	}
+}
+
+// selectCongestion selects the congestion control of a path's streams.
+func (d *Dialer) selectCongestion(open []*kept, choice *stripe.Choice) {
+	for _, one := range open {
+		if err := one.selectCongestion(choice.Name()); err != nil {
+			d.Log.Warn("cannot select the congestion control", "exit", d.Exit.Address, "path", one.path.Name, "error", err)
+			choice.Remove(choice.Name())
+			return
+		}
 	}
 }
 
