@@ -54,7 +54,7 @@ func TestDirectRate(t *testing.T) {
 			agents := []*lab.Cmd{
 				startAgent(t, server, relay.Policy{Name: name("exit"), Accept: relay.Accept{Listen: address.String(), Destinations: destinations}}),
 				startAgent(t, client, relay.Policy{
-					Name: name("entry"), Exits: []relay.Exit{{Address: address, Destinations: destinations, Paths: []relay.Path{{Name: "any", Streams: c.streams}}}},
+					Name: name("entry"), Exits: []relay.Exit{{Address: address, Destinations: destinations, Paths: []relay.Path{{Name: "any", Streams: c.streams, Congestion: []string{"cubic"}}}}},
 					Forwards: []relay.Forward{{Listen: listen.String(), To: local}},
 				}),
 			}

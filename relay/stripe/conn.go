@@ -198,7 +198,7 @@ func (c *Conn) Consumed(bytes int, now time.Duration) {
 // grow doubles the receiver's window, if the limits permit.
 func (c *Conn) grow() {
 	s := c.session
-	if more := c.window; 2*c.window <= s.options.ConnWindow && s.window+more <= s.options.SessionWindow {
+	if more := min(c.window, s.options.ConnWindow-c.window); more > 0 && s.window+more <= s.options.SessionWindow {
 		s.window += more
 		c.window += more
 	}
