@@ -69,7 +69,7 @@ func (d *Dialer) announced(s *session, payload []byte) {
 		d.Log.Warn("exit announces malformed destinations, which are not used", "exit", d.Exit.Address, "error", err)
 		return
 	}
-	var use []netip.Prefix
+	use := []netip.Prefix{} // not nil: it has announced none
 	for _, p := range a.Destinations {
 		if len(use) > maxAnnounced {
 			break
@@ -83,7 +83,7 @@ func (d *Dialer) announced(s *session, payload []byte) {
 	s.answered.Store(true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s != d.now && s != d.next || slices.Equal(use, d.destinations) {
+	if s != d.now && s != d.next || d.destinations != nil && slices.Equal(use, d.destinations) {
 		return
 	}
 	d.destinations = use
@@ -93,13 +93,17 @@ func (d *Dialer) announced(s *session, payload []byte) {
 	}
 }
 
-// Announced returns the destinations that the exit has announced, none while no stream is open.
+// Announced returns the destinations that the exit has announced. They are forgotten while no stream is open, and the next
+// stream asks again.
 func (d *Dialer) Announced() []netip.Prefix {
-	open := d.Streams() > 0
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !open {
+	link := d.now.link
+	link.mu.Lock() // so that no stream is added meanwhile, which would not ask
+	defer link.mu.Unlock()
+	if len(link.streams) == 0 {
 		d.destinations = nil
+		d.now.answered.Store(false)
 	}
 	return d.destinations
 }

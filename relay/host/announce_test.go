@@ -50,6 +50,7 @@ func TestAnnouncement(t *testing.T) {
 		if got := d.status().Destinations; !slices.Equal(got, want) {
 			t.Errorf("%d: the status has %v", n, got)
 		}
+		until(t, "both streams are open", func() bool { return d.Streams() == 2 })
 		l.Close()
 		a.Close()
 		until(t, "no stream is open", func() bool { return len(d.Announced()) == 0 })
@@ -113,5 +114,21 @@ func TestTakeAnnounced(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// A session whose streams were all lost asks again for the exit's destinations.
+func TestAnnouncedAfterLoss(t *testing.T) {
+	p := newPair(t, 0)
+	d := NewDialer(nil, relay.Exit{Announced: true}, options)
+	d.ctx = t.Context()
+	s := d.now
+	p.entry.observed, s.link = s.link.observed, p.entry
+	p.exit.observed.announces = announce(prefixes("10.2.0.0/16"))
+	for number := range uint32(3) {
+		p.add(number + 1)
+		until(t, "the announcement is used", func() bool { return len(d.Announced()) == 1 })
+		p.streams[number+1].Close()
+		until(t, "the announcement is forgotten", func() bool { return d.Announced() == nil })
 	}
 }

@@ -16,7 +16,7 @@ type sessionID [16]byte
 // hello is what the dialing agent sends first on a stream: magic, version, session and the number of the stream.
 const (
 	magic     = "HGRL"
-	version   = 1
+	version   = 2
 	helloSize = len(magic) + 1 + len(sessionID{}) + 4
 )
 

@@ -61,7 +61,7 @@ func (l *Link) pump() {
 		l.streams[number].out <- f // has room for one, and Next assigns the next one after Writable
 	}
 	if at, ok := l.session.Deadline(); ok && l.acks == nil {
-		l.acks = time.AfterFunc(untilBatch(max(at-l.now(), 0)), func() {
+		l.acks = time.AfterFunc(max(at-l.now(), 0), func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.acks = nil

@@ -35,7 +35,6 @@ type relayed struct {
 func newRelayed(t *testing.T, ipv6 bool, delay time.Duration, ports ...uint16) *relayed {
 	labtest.NeedRoot(t)
 	l := labtest.Up(t, &lab.Topology{
-		Name:  "relay",
 		Nodes: []lab.NodeSpec{{Name: "entry"}, {Name: "exit", Router: true}, {Name: "server"}},
 		Links: []lab.LinkSpec{{Ends: [2]string{"entry", "exit"}, Forward: lab.Path{Spec: link.Spec{Delay: delay}}}, {Ends: [2]string{"exit", "server"}}},
 	})

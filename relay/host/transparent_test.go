@@ -27,7 +27,6 @@ import (
 func TestTransparent(t *testing.T) {
 	labtest.NeedRoot(t)
 	l := labtest.Up(t, &lab.Topology{
-		Name:  "relay",
 		Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "entry", Router: true}, {Name: "exit", Router: true}, {Name: "server"}},
 		Links: []lab.LinkSpec{{Ends: [2]string{"client", "entry"}}, {Ends: [2]string{"entry", "exit"}}, {Ends: [2]string{"exit", "server"}}},
 	})

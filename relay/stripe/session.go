@@ -437,8 +437,12 @@ func (s *Session) send(st *stream, f Frame, k *chunk, now time.Duration) uint32 
 	return st.number
 }
 
-// Deadline returns when Next has an acknowledgement to send at the latest, false if there is none.
+// Deadline returns when Next has an acknowledgement to send at the latest, false if there is none, or no stream that can
+// take it.
 func (s *Session) Deadline() (at time.Duration, ok bool) {
+	if s.first(nil) == nil {
+		return 0, false
+	}
 	for _, st := range s.streams {
 		if st.dueSet && (!ok || st.due < at) {
 			at, ok = st.due, true

@@ -9,6 +9,9 @@ import (
 const (
 	// minSuspicion is the shortest time without an acknowledgement after which a stream is suspect.
 	minSuspicion = 300 * time.Millisecond
+	// maxPatience is by how much longer a stream of a path that goes on may make no progress. The other streams may carry
+	// little, and say little of the path's rate.
+	maxPatience = 10
 	// rateTime is the time over which the rate of a path is smoothed.
 	rateTime = time.Second
 )
@@ -48,7 +51,8 @@ func (s *Session) Tick(now time.Duration) {
 			continue
 		}
 		goesOn := slices.ContainsFunc(s.order, func(o *stream) bool { return o.path == st.path && now-o.progress < st.patience() })
-		if goesOn && (now-st.progress).Seconds() < float64(s.onTheWay(st.path))/max(s.rateOf(st.path).bytes, minRate) {
+		needs := time.Duration(float64(s.onTheWay(st.path)) / max(s.rateOf(st.path).bytes, minRate) * float64(time.Second))
+		if goesOn && now-st.progress < min(needs, maxPatience*st.patience()) {
 			continue
 		}
 		better := func(o *stream) bool {
@@ -80,7 +84,9 @@ func (s *Session) onTheWay(path string) (bytes int) {
 	for _, st := range s.order {
 		if st.path == path {
 			for _, f := range st.sent {
-				bytes += len(f.Payload)
+				if f.Kind != 0 { // else it was sent again
+					bytes += len(f.Payload)
+				}
 			}
 		}
 	}

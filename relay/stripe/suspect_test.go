@@ -78,3 +78,19 @@ func TestSuspect(t *testing.T) {
 		}
 	}
 }
+
+// Without a stream that can take an acknowledgement, none is due.
+func TestDeadline(t *testing.T) {
+	s := NewSession(Options{Dialer: true, ConnWindow: 1 << 20, SessionWindow: 1 << 20, MaxPending: 1 << 20})
+	s.AddStream(1, Estimate{RTT: time.Millisecond, Rate: 1e6})
+	if err := s.Receive(1, Frame{Kind: Ping}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if at, ok := s.Deadline(); ok {
+		t.Errorf("due at %v", at)
+	}
+	s.Writable(1, Estimate{})
+	if at, ok := s.Deadline(); !ok || at != ackDelay {
+		t.Errorf("due at %v, %v, want %v", at, ok, ackDelay)
+	}
+}
