@@ -97,7 +97,7 @@ func wholeRun(ctx context.Context, r *bench.Run, id string, size int64) (err err
 	wrong, first := 0, 0.0
 	for half := range 2 {
 		wrong += sendHashed(ctx, l, to, half*wholeConns/2, size/wholeConns)
-		if err := sleep(ctx, 8*time.Second); err != nil { // agents give back memory after 5 s without a connection
+		if err := sleep(ctx, 7*time.Second); err != nil { // agents give back memory after 5 s without a connection
 			return err
 		}
 		if half == 0 {
@@ -107,9 +107,6 @@ func wholeRun(ctx context.Context, r *bench.Run, id string, size int64) (err err
 	sheet := r.Sheet(bench.Ours)
 	sheet.Set(id+"/wrong", float64(wrong))
 	sheet.Set(id+"/memory", max(0, 100*(agents.memory()/first-1)))
-	if err := sleep(ctx, 5*time.Second); err != nil {
-		return err
-	}
 	sheet.Set(id+"/descriptors", float64(max(0, agents.descriptors()-before)))
 	sheet.Note(id+"/descriptors", "%d before, %d after; the number of streams may differ", before, agents.descriptors())
 	return <-running
