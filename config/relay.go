@@ -89,8 +89,7 @@ func relayDocument(s *source, n *node) Relay {
 	}
 	d.checkProxies(n, out.Policy)
 	for i, f := range out.Forwards {
-		any := slices.ContainsFunc(out.Exits, func(e relay.Exit) bool { return e.Announced })
-		if f.To.IsValid() && !any && out.ExitFor(f.To.Addr()) < 0 {
+		if f.To.IsValid() && !out.HasAnnounced() && out.ExitFor(f.To.Addr()) < 0 {
 			d.invalid(n, fmt.Sprintf("forward[%d].to", i), "no exit has the destination %s: add a prefix with it to the destinations of an exit", f.To.Addr())
 		}
 	}

@@ -25,10 +25,15 @@ func (p Policy) ExitFor(to netip.Addr) int {
 	return best
 }
 
+// HasAnnounced reports whether an exit announces its destinations.
+func (p Policy) HasAnnounced() bool {
+	return slices.ContainsFunc(p.Exits, func(e Exit) bool { return e.Announced })
+}
+
 // keptDirect returns the destinations that are not relayed because an exit announces them: where the streams to exits
 // go, and what this agent is itself the exit for, so that two agents do not relay to each other in a loop.
 func (p Policy) keptDirect() (all []netip.Prefix) {
-	if !slices.ContainsFunc(p.Exits, func(e Exit) bool { return e.Announced }) {
+	if !p.HasAnnounced() {
 		return nil
 	}
 	for _, e := range p.Exits {

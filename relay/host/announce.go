@@ -26,9 +26,7 @@ const maxAnnounced = 1000
 // askDestinations is the question. The answer has a payload.
 var askDestinations = stripe.Frame{Kind: stripe.Ping, Fin: true, Offset: announcing}
 
-func isAnnouncing(f stripe.Frame) bool {
-	return f.Kind == stripe.Ping && f.Fin && f.Offset == announcing
-}
+func isAnnouncing(f stripe.Frame) bool { return isApart(f) && f.Offset == announcing }
 
 // announcement is the answer.
 type announcement struct {
@@ -45,7 +43,7 @@ func announce(destinations []netip.Prefix) []byte {
 // ask asks for the exit's destinations on a stream that was added. l.mu must be held.
 func (l *Link) ask(st *stream) {
 	if l.observed.asks != nil && l.observed.asks() {
-		st.apart <- askDestinations // has room for one, and is the first
+		st.apart <- askDestinations // has room, and is the first
 	}
 }
 
@@ -55,9 +53,10 @@ func (l *Link) answer(st *stream, f stripe.Frame) {
 	case len(f.Payload) > 0 && l.observed.announced != nil:
 		l.observed.announced(f.Payload)
 	case len(f.Payload) == 0 && l.observed.announces != nil:
-		select {
-		case st.apart <- stripe.Frame{Kind: stripe.Ping, Fin: true, Offset: announcing, Payload: l.observed.announces}:
-		default: // the answer to a former question waits
+		if len(st.apart) < cap(st.apart)-1 { // else the answer to a former question waits
+			answer := askDestinations
+			answer.Payload = l.observed.announces
+			st.apart <- answer
 		}
 	}
 }
@@ -117,7 +116,7 @@ type exits struct {
 // present returns the policy with the destinations that exits announce now.
 func (e exits) present() relay.Policy {
 	p := e.policy
-	if !announces(p) {
+	if !p.HasAnnounced() {
 		return p
 	}
 	p.Exits = slices.Clone(p.Exits)
@@ -138,11 +137,6 @@ func (e exits) of(to netip.Addr) int {
 		return -1
 	}
 	return n
-}
-
-// announces reports whether an exit announces its destinations.
-func announces(p relay.Policy) bool {
-	return slices.ContainsFunc(p.Exits, func(e relay.Exit) bool { return e.Announced })
 }
 
 // isOwn reports whether an address is this host's.

@@ -3,8 +3,6 @@ package host
 import (
 	"net"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Constants of batched, chosen for Headgate. At 500 Mbit/s four streams have something to read 4,000 times a second, and
@@ -50,11 +48,9 @@ func batchInterval(c net.Conn) time.Duration {
 	rtt := time.Duration(0)
 	if tcp, ok := c.(*net.TCPConn); ok {
 		if raw, err := tcp.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) {
-				if i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-					rtt = time.Duration(i.Rtt) * time.Microsecond
-				}
-			})
+			if i := tcpInfo(raw); i != nil {
+				rtt = time.Duration(i.Rtt) * time.Microsecond
+			}
 		}
 	}
 	return min(max(rtt/batchPart, minBatch).Truncate(minBatch), maxBatch)

@@ -4,20 +4,16 @@ import (
 	"io"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // controlOf returns the congestion control of a stream, "" while it is not open.
-func controlOf(l *Link, number uint32) (name string) {
+func controlOf(l *Link, number uint32) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if st := l.streams[number]; st != nil {
-		_ = st.raw.Control(func(fd uintptr) {
-			name, _ = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
-		})
+		return congestionOf(st.raw)
 	}
-	return name
+	return ""
 }
 
 // An agent selects the congestion control of a stream at both ends, and none that a path may not have.

@@ -183,7 +183,7 @@ func (d *Dialer) RTT() (shortest time.Duration) {
 	open := slices.Collect(maps.Values(link.streams))
 	link.mu.Unlock()
 	for _, st := range open {
-		if rtt := st.minRTT(); rtt > 0 && (shortest == 0 || rtt < shortest) {
+		if rtt := minRTT(tcpInfo(st.raw)); rtt > 0 && (shortest == 0 || rtt < shortest) {
 			shortest = rtt
 		}
 	}

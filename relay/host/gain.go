@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"headgate.dev/headgate/relay"
 	"headgate.dev/headgate/relay/stripe"
 )
@@ -79,13 +77,13 @@ func (l *Link) readDirect() {
 		if l.observed.paths[number] != name {
 			continue
 		}
-		i, control, ok := st.tcpInfo()
-		if !ok {
+		i := tcpInfo(st.raw)
+		if i == nil {
 			continue
 		}
-		cubic = cubic && control == "cubic"
+		cubic = cubic && congestionOf(st.raw) == "cubic"
 		p.segment = int(i.Snd_mss)
-		if of := time.Duration(i.Min_rtt) * time.Microsecond; rtt == 0 || of < rtt {
+		if of := minRTT(i); of > 0 && (rtt == 0 || of < rtt) {
 			rtt = of
 		}
 		p.sent += i.Bytes_sent - st.tcpSent
@@ -101,16 +99,6 @@ func (l *Link) readDirect() {
 		p.rtt = rtt
 		p.loss.Add(l.now(), p.sent, p.lost, rtt, cubic)
 	}
-}
-
-// tcpInfo returns what the kernel knows about the connection, and the name of its congestion control.
-func (st *stream) tcpInfo() (i *unix.TCPInfo, control string, ok bool) {
-	_ = st.raw.Control(func(fd uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		name, nameErr := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
-		i, control, ok = info, name, err == nil && nameErr == nil
-	})
-	return i, control, ok
 }
 
 // beginDirect begins the observation of a connection. link.mu must be held.

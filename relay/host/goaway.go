@@ -12,10 +12,13 @@ import (
 // streams. It tells the other agents by a frame, as HTTP/2 does by GOAWAY. They open another session, which the new
 // process accepts, and close the former one when it has no connections left.
 
-// goAway is that frame: a Ping with Fin, which the session neither sends nor counts. Its Offset is 0.
+// goAway is that frame. Its Offset is 0.
 var goAway = stripe.Frame{Kind: stripe.Ping, Fin: true}
 
-func isGoAway(f stripe.Frame) bool { return f.Kind == stripe.Ping && f.Fin && f.Offset == 0 }
+// isApart reports whether a frame is a Ping with Fin, which the session neither sends nor counts.
+func isApart(f stripe.Frame) bool { return f.Kind == stripe.Ping && f.Fin }
+
+func isGoAway(f stripe.Frame) bool { return isApart(f) && f.Offset == 0 }
 
 const (
 	// idleInterval is the interval in which sessions without connections are looked for.
@@ -33,7 +36,7 @@ func (l *Link) goAway() {
 	}
 	l.goingAway = true
 	for _, st := range l.streams {
-		st.goAway <- struct{}{}
+		st.apart <- goAway
 	}
 }
 

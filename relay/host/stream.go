@@ -3,10 +3,8 @@ package host
 import (
 	"bufio"
 	"io"
-	"math"
 	"net"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,10 +28,10 @@ type stream struct {
 	conn   net.Conn
 	raw    syscall.RawConn // of the TCP connection
 	out    chan stripe.Frame
-	goAway chan struct{} // goAway is to be sent
-	rate   rate          // for the status
+	rate   rate // for the status
 	idling idling
-	apart  chan stripe.Frame // of an announcement
+	// apart are frames that the session neither sends nor counts. One place is for goAway.
+	apart chan stripe.Frame
 	// tcpSent and tcpLost are the bytes that TCP had sent and lost at the last reading, for the status.
 	tcpSent, tcpLost uint64
 }
@@ -64,7 +62,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1), goAway: make(chan struct{}, 1), apart: make(chan stripe.Frame, 1)}
+	st := &stream{number: number, conn: over, raw: raw, out: make(chan stripe.Frame, 1), apart: make(chan stripe.Frame, 3)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -75,7 +73,7 @@ func (l *Link) addStream(number uint32, tcp *net.TCPConn, over net.Conn) (*strea
 	l.session.SetPath(number, l.observed.paths[number])
 	l.session.Writable(number, st.estimate())
 	if l.goingAway {
-		st.goAway <- struct{}{}
+		st.apart <- goAway
 	}
 	l.ask(st)
 	l.pump()
@@ -111,8 +109,6 @@ func (l *Link) write(st *stream) {
 		open := true
 		select {
 		case f, open = <-st.out:
-		case <-st.goAway:
-			f = goAway
 		case f = <-st.apart:
 		}
 		if !open {
@@ -123,7 +119,7 @@ func (l *Link) write(st *stream) {
 			st.conn.Close() // read sees it
 			return
 		}
-		if isGoAway(f) || isAnnouncing(f) {
+		if isApart(f) {
 			continue
 		}
 		e := st.estimate()
@@ -175,33 +171,4 @@ func (l *Link) read(st *stream) error {
 			return err
 		}
 	}
-}
-
-// estimate reads what the kernel knows about the connection.
-func (st *stream) estimate() (e stripe.Estimate) {
-	_ = st.raw.Control(func(fd uintptr) {
-		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err != nil {
-			return
-		}
-		e.RTT = time.Duration(i.Rtt) * time.Microsecond
-		e.Unsent = int(i.Notsent_bytes)
-		e.Rate = float64(i.Delivery_rate)
-		if i.Rtt > 0 {
-			e.Rate = max(e.Rate, float64(i.Snd_cwnd)*float64(i.Snd_mss)/e.RTT.Seconds())
-		}
-	})
-	return e
-}
-
-// minRTT returns the shortest round-trip time that the kernel has measured recently (net.ipv4.tcp_min_rtt_wlen), 0 if it
-// has measured none. The queues that the stream itself fills do not lengthen it.
-func (st *stream) minRTT() (rtt time.Duration) {
-	_ = st.raw.Control(func(fd uintptr) {
-		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err == nil && i.Min_rtt < math.MaxUint32 {
-			rtt = time.Duration(i.Min_rtt) * time.Microsecond
-		}
-	})
-	return rtt
 }

@@ -51,7 +51,7 @@ func (t *takeRules) now() (all []takeRule) {
 	}
 	p := exits{t.policy, t.dialers}.present()
 	for rule, r := range p.Take {
-		one := takeRule{Rule: r, foreign: announces(p)}
+		one := takeRule{Rule: r, foreign: p.HasAnnounced()}
 		if r.Cgroup != "" {
 			one.cgroup = t.cgroup(r.Cgroup)
 		}

@@ -78,7 +78,7 @@ func (t *taker) serve(l net.Listener) error {
 func (t *taker) take(c *net.TCPConn) error {
 	from, to := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
 	n := exits{t.policy, t.dialers}.of(to.Addr())
-	lost := n < 0 && announces(t.policy) && !isOwn(to.Addr()) // by the exit's last stream
+	lost := n < 0 && t.policy.HasAnnounced() && !isOwn(to.Addr()) // by the exit's last stream
 	if n < 0 && !lost || to.Port() == transparentPort {
 		return errors.New("it came to the agent itself")
 	}
