@@ -53,7 +53,7 @@ func TestInstalled(t *testing.T) {
 	m.follow("install.md", "Join a host to a controller")
 	m.follow("install.md", "Leave all devices to the controller")
 	m.until("! tc qdisc show dev eth0 | grep htb")
-	backupServer(t, l)
+	serveNeighbour(t, l, "10.0.0.2:873", func(c net.Conn) { io.Copy(io.Discard, c) })
 	m.follow("tenants.md", "Get access to a tenant's group")
 	m.follow("tenants.md", "List your groups")
 	m.follow("tenants.md", "Create groups below your group")
@@ -108,11 +108,11 @@ func operatorFiles(t testing.TB) []string {
 	return []string{dist, program, units}
 }
 
-// backupServer accepts connections and discards their data.
-func backupServer(t testing.TB, l *lab.Lab) {
+// serveNeighbour runs a server in the neighbour, which handles each connection.
+func serveNeighbour(t testing.TB, l *lab.Lab, address string, handle func(net.Conn)) {
 	t.Helper()
 	var listener net.Listener
-	if err := l.Node("eth0").Do(func() (err error) { listener, err = net.Listen("tcp", "10.0.0.2:873"); return err }); err != nil {
+	if err := l.Node("eth0").Do(func() (err error) { listener, err = net.Listen("tcp", address); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
@@ -122,7 +122,7 @@ func backupServer(t testing.TB, l *lab.Lab) {
 			if err != nil {
 				return
 			}
-			go func() { io.Copy(io.Discard, c); c.Close() }()
+			go func() { handle(c); c.Close() }()
 		}
 	}()
 }

@@ -35,7 +35,7 @@ func TestInstalledRelay(t *testing.T) {
 	m.follow("relay.md", "Run an agent as a service")
 	m.must("systemctl is-enabled headgate-relay && headgate relay status -o json | grep west")
 
-	echoServer(t, l)
+	serveNeighbour(t, l, "10.0.0.2:7", func(c net.Conn) { io.Copy(c, c) })
 	m.must("cat >/etc/headgate/relay.yaml <<'END'\n" + relayFile + "END")
 	m.follow("relay.md", "Change the configuration")
 	m.until("headgate relay status --agent web1 -o json | grep '\"streams\": 8' && nft list ruleset | grep tproxy")
@@ -77,25 +77,6 @@ func TestInstalledRelay(t *testing.T) {
 func (m *machine) mainPID() string {
 	m.Helper()
 	return strings.TrimSpace(m.must("systemctl show -P MainPID headgate-relay"))
-}
-
-// echoServer runs an echo server in the neighbour.
-func echoServer(t testing.TB, l *lab.Lab) {
-	t.Helper()
-	var listener net.Listener
-	if err := l.Node("eth0").Do(func() (err error) { listener, err = net.Listen("tcp", "10.0.0.2:7"); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { io.Copy(c, c); c.Close() }()
-		}
-	}()
 }
 
 func tryDialRelay(l *lab.Lab) (c net.Conn, err error) {

@@ -28,6 +28,26 @@ type page struct {
 	axe string
 }
 
+// browse starts a browser that reaches the service.
+func (s *serviceTest) browse() (p page, origin string) {
+	s.t.Helper()
+	address, err := browser.Forward(s.t.Context(), func(ctx context.Context) (net.Conn, error) { return s.dial(ctx, "tcp", "127.0.0.1:8420") })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	origin = "https://" + address
+	b, err := browser.Start(s.t.Context(), origin)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(b.Close)
+	axe, err := exec.Command("../../scripts/axe").Output()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return page{s.t, b, strings.TrimSpace(string(axe))}, origin
+}
+
 func (p page) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	done := make(chan error, 1)
@@ -181,21 +201,7 @@ func TestDashboard(t *testing.T) {
 			return r.End.Received.Bits / 1e6
 		}
 
-		address, err := browser.Forward(t.Context(), func(ctx context.Context) (net.Conn, error) { return s.dial(ctx, "tcp", "127.0.0.1:8420") })
-		if err != nil {
-			t.Fatal(err)
-		}
-		origin := "https://" + address
-		b, err := browser.Start(t.Context(), origin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(b.Close)
-		axe, err := exec.Command("../../scripts/axe").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := page{t, b, strings.TrimSpace(string(axe))}
+		p, origin := s.browse()
 		p.do("open", chromedp.Navigate(origin), chromedp.WaitVisible("#token"))
 		p.checkAccessibility("login")
 		p.signIn(origin, s.token)

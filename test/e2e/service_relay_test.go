@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,7 +14,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"headgate.dev/headgate/internal/browser"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
 	"headgate.dev/headgate/relay/host"
@@ -172,21 +168,7 @@ func TestServiceRelay(t *testing.T) {
 		}
 
 		// The page.
-		address, err := browser.Forward(t.Context(), func(ctx context.Context) (net.Conn, error) { return s.dial(ctx, "tcp", "127.0.0.1:8420") })
-		if err != nil {
-			t.Fatal(err)
-		}
-		origin := "https://" + address
-		b, err := browser.Start(t.Context(), origin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(b.Close)
-		axe, err := exec.Command("../../scripts/axe").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := page{t, b, strings.TrimSpace(string(axe))}
+		p, origin := s.browse()
 		p.signIn(origin, s.token)
 		p.press("Relays")
 		p.press("h1")
