@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/traffic"
 	"headgate.dev/headgate/unit"
@@ -34,6 +35,11 @@ func fadeCase() bench.Case {
 		Alongside: slowBatch,
 		Run: func(ctx context.Context, r *bench.Run) error {
 			returns := falls(r.Quick) + lasts(r.Quick)
+			drawn := plot.Plot{
+				File: "fade", Row: "fade", Title: "The rate falls to a tenth and returns", X: "time (s)", Y: "rate (Mbit/s)", YMax: 150,
+				Caption: "One connection over a path of 300 ms, in bins of 0.5 s. What was held up in the queue arrives together.",
+			}
+			defer func() { r.Plot(drawn) }()
 			measure := func(m method) error {
 				slow, fast := p.spec(10*unit.Mbit), p.spec(p.rate)
 				timeline := []lab.Event{{At: falls(r.Quick), Link: pathName(0), Forward: &slow}, {At: returns, Link: pathName(0), Forward: &fast}}
@@ -48,6 +54,7 @@ func fadeCase() bench.Case {
 				} else {
 					sheet.Fail(errNever)
 				}
+				drawn.Lines = append(drawn.Lines, rateLine(f, m.name, len(drawn.Lines)))
 				sheet.Set(id+"/stall", longestStall(f).Seconds()/p.rtt.Seconds())
 				return nil
 			}

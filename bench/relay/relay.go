@@ -16,6 +16,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		About: about,
 		Rows:  rows,
 		Seed:  d.Seed(),
+		Plots: plots,
 		Tools: [][]string{{"haproxy", "-v"}, {"ip", "-V"}, {"nft", "--version"}},
 		Cases: slices.Concat(throughputCases(), []bench.Case{fadeCase(), overUseCase()}, shortCases(), []bench.Case{blockCase()}, costCases(), []bench.Case{fairCase(), wholeCase()}, appCases()),
 	}

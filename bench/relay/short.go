@@ -61,5 +61,54 @@ func shortCases() (out []bench.Case) {
 			},
 		})
 	}
-	return out
+	return append(out, besideCase())
+}
+
+// besideCase is the price of a relay's streams for others: short connections beside a greedy one.
+func besideCase() bench.Case {
+	const id = "short/10KB-beside-greedy"
+	peers := []method{directCUBIC, directBBR}
+	took := func(quick bool) time.Duration { return pick(quick, 4*time.Second, 30*time.Second) }
+	return bench.Case{
+		Name:   id,
+		Claims: []bench.Claim{bench.NewClaim(id, "median time of 10 KB from the first SYN to the last byte, 500 Mbit/s, 20 ms", bench.Target{Op: bench.Measured, Unit: "ms"}, directCUBIC.name, directBBR.name)},
+		Takes: func(quick bool) time.Duration {
+			return time.Duration(pick(quick, 1, len(peers)+1)) * (took(quick) + 5*time.Second)
+		},
+		Alongside: slowBatch,
+		Run: func(ctx context.Context, r *bench.Run) error {
+			measure := func(m method) error {
+				bulk, short := greedy(m.congestion), greedy(m.congestion)
+				bulk.Name, short.Schedule = "bulk", nil
+				short.DstPort++
+				short.Transfer = &traffic.Transfer{Size: 10_000, Times: int(took(r.Quick)/(500*ms)) / 2, Pause: 500 * ms}
+				got, _, err := trial{paths: paths(path{500 * unit.Mbit, 20 * ms, 0}), method: m, flows: []traffic.Flow{bulk, short}, length: took(r.Quick)}.run(ctx)
+				if err != nil {
+					return fmt.Errorf("%s: %w", m.name, err)
+				}
+				var all []float64
+				for _, done := range got.Flow("f").Transfer.Completed {
+					all = append(all, 1e3*done.Seconds)
+				}
+				if len(all) == 0 {
+					return fmt.Errorf("%s: no transfer has ended", m.name)
+				}
+				sheet := r.Sheet(m.name)
+				sheet.Set(id, bench.Median(all))
+				if m.name == bench.Ours {
+					sheet.Note(id, "beside %s Mbit/s", bench.Number(got.Flow("bulk").Total.DeliveredRate()/1e6))
+				}
+				return nil
+			}
+			if err := measure(ours); err != nil || r.Quick && !r.Few {
+				return err
+			}
+			for _, m := range peers {
+				if err := measure(m); err != nil {
+					r.Sheet(m.name).Fail(err)
+				}
+			}
+			return ctx.Err()
+		},
+	}
 }

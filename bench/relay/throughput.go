@@ -36,6 +36,8 @@ func throughputCases() (out []bench.Case) {
 	add := func(t throughput) { all = append(all, t) }
 	add(throughput{id: "long/54ms", paths: paths(path{unit.Gbit, 54 * ms, 0}), target: most95, paper: 869, peers: with(one, thesis(10, 1000, 8192))})
 	add(throughput{id: "long/160ms", paths: paths(path{unit.Gbit, 160 * ms, 0}), target: most95, paper: 788, peers: with(one, thesis(20, 1000, 8192))})
+	// Where a relay cannot help: the price is in the note, and in direct CUBIC's figure.
+	add(throughput{id: "long/2ms", paths: paths(path{unit.Gbit, 2 * ms, 0}), target: shown, peers: one})
 	add(throughput{id: "two-paths/500Mbit", paths: paths(path{500 * unit.Mbit, 54 * ms, 0}, path{500 * unit.Mbit, 160 * ms, 0}), target: most90, paper: 703, peers: with(two, thesis(20, 1000, 8192))})
 	for n, rtt := range []time.Duration{25, 50, 100, 200, 400} {
 		add(throughput{

@@ -81,6 +81,7 @@ func (a *Auth) prove(c net.Conn, own, other string, wrap func(net.Conn) *tls.Con
 	if err := c.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return nil, err
 	}
+	c = newRawConn(c)
 	over := c
 	var mac func(label string) ([]byte, error)
 	if a.Plain {

@@ -59,7 +59,7 @@ func TestBatched(t *testing.T) {
 	if fast < 5 || slow < 10 {
 		t.Errorf("%d reads of the fast sender were followed by a wait, %d of the slow one's 20 by none", fast, slow)
 	}
-	for _, c := range []struct{ interval, least, most time.Duration }{{0, 0, 0}, {time.Millisecond, time.Millisecond, time.Millisecond}, {maxBatch, 0, maxBatch}} {
+	for _, c := range []struct{ interval, least, most time.Duration }{{minBatch, 0, minBatch}, {maxBatch, 0, maxBatch}} {
 		if d := untilBatch(c.interval); d < c.least || d > c.most {
 			t.Errorf("untilBatch(%v) = %v", c.interval, d)
 		}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"io"
 	"net"
 	"sync"
@@ -20,6 +19,12 @@ type conn struct {
 	opened  bool // the other agent has connected
 	ended   bool
 	err     error
+
+	// For passing on what the other agent sends: to is app, passing is true while a goroutine writes to it, and rest is
+	// what must be written next of the chunk that was read last.
+	to          net.Conn
+	passing     bool
+	chunk, rest []byte
 
 	// For the status: when the connection began, between which addresses, and whether its record was made.
 	began    time.Time
@@ -44,7 +49,7 @@ func (l *Link) add(c *stripe.Conn) *conn {
 
 // run passes the bytes of an application's connection on. link.mu must be held.
 func (k *conn) run(app net.Conn) {
-	k.app = app
+	k.app, k.to = app, newRawConn(app)
 	k.link.carrying++
 	var directions sync.WaitGroup
 	directions.Go(k.send)
@@ -109,43 +114,6 @@ func (k *conn) send() {
 		if err != nil {
 			return
 		}
-	}
-}
-
-// receive passes on what the other agent sends.
-func (k *conn) receive() {
-	l := k.link
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for {
-		data, end := k.c.Read()
-		switch {
-		case k.ended:
-			return
-		case end:
-			closeWrite(k.app)
-			l.pump()
-			return
-		case data == nil:
-			k.changed.Wait()
-			continue
-		}
-		l.mu.Unlock()
-		size := len(data)
-		_, err := k.app.Write(data)
-		freePayload(data)
-		l.mu.Lock()
-		if err != nil {
-			if !k.ended && !errors.Is(err, net.ErrClosed) {
-				k.c.Reset("the connection of the application failed: " + err.Error())
-				k.err = err
-			}
-			k.end()
-			l.pump()
-			return
-		}
-		k.c.Consumed(size, l.now())
-		l.pump()
 	}
 }
 

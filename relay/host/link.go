@@ -35,6 +35,10 @@ type Link struct {
 	// goingAway is true if the other agent must open new connections in another session.
 	goingAway bool
 
+	// reading is true while the goroutine that has l.mu will deliver what arrived to the connections in arrived.
+	reading bool
+	arrived []*conn
+
 	observed observed
 }
 
@@ -61,7 +65,7 @@ func (l *Link) pump() {
 		l.streams[number].out <- f // has room for one, and Next assigns the next one after Writable
 	}
 	if at, ok := l.session.Deadline(); ok && l.acks == nil {
-		l.acks = time.AfterFunc(max(at-l.now(), 0), func() {
+		l.acks = time.AfterFunc(atBatch(max(at-l.now(), 0)), func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.acks = nil
@@ -128,7 +132,11 @@ func (l *Link) handle(e stripe.Event) {
 			k.finish()
 		}
 	}
-	if k != nil {
+	switch {
+	case k == nil:
+	case e.Kind == stripe.EventData && l.reading && k.to != nil:
+		l.arrived = append(l.arrived, k)
+	default:
 		k.changed.Broadcast()
 	}
 }

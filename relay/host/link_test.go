@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/relay/stripe"
 )
 
-var options = stripe.Options{ConnWindow: 64 << 20, SessionWindow: 512 << 20, MaxPending: 1 << 20}
+var options = stripe.Options{ConnWindow: 64 << 20, SessionWindow: 512 << 20, MaxPending: 1 << 20, Free: freePayload}
 
 // pair is two links with streams between them over loopback. The exit connects to where the description says.
 type pair struct {

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/relay/stripe"
 )
-
-// buffers have the size of the largest payload.
-var buffers = sync.Pool{New: func() any { return new([stripe.MaxPayload]byte) }}
 
 // read reads what an application's connection has, up to the largest payload. It holds no buffer while it waits: ten
 // thousand idle connections would hold 640 MB. Data and an error may both be returned.
@@ -28,7 +24,7 @@ func read(app net.Conn) (data []byte, err error) {
 	}
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
-		data, failed = fill(func(b []byte) (int, error) { return unix.Read(int(fd), b) }, true)
+		data, failed = fill(func(b []byte) (int, error) { return rawRead(fd, b) }, true)
 		return failed != unix.EAGAIN
 	})
 	if err == nil {
@@ -37,28 +33,13 @@ func read(app net.Conn) (data []byte, err error) {
 	return data, err
 }
 
-// newPayload returns memory for a payload, which freePayload may take back.
-func newPayload(size int) []byte {
-	if size < smallRead {
-		return make([]byte, size)
-	}
-	return buffers.Get().(*[stripe.MaxPayload]byte)[:size]
-}
-
-// freePayload takes back the memory of a payload that nothing uses any longer.
-func freePayload(b []byte) {
-	if cap(b) == stripe.MaxPayload {
-		buffers.Put((*[stripe.MaxPayload]byte)(b[:stripe.MaxPayload]))
-	}
-}
-
 // smallRead is below which size what was read is copied, so that a small piece does not hold a large buffer.
 const smallRead = stripe.MaxPayload / 4
 
 // fill calls a read function once, or, with more, until it has nothing more or the buffer is full: one large chunk costs
 // less than several small ones. The error is EAGAIN only if nothing was read.
 func fill(read func([]byte) (int, error), more bool) (data []byte, err error) {
-	b := buffers.Get().(*[stripe.MaxPayload]byte)
+	b := payloads.get()
 	n := 0
 	for n < len(b) {
 		var m int
@@ -80,6 +61,6 @@ func fill(read func([]byte) (int, error), more bool) (data []byte, err error) {
 	if n >= smallRead {
 		return b[:n], err
 	}
-	defer buffers.Put(b)
+	defer payloads.put(b)
 	return bytes.Clone(b[:n]), err
 }

@@ -58,6 +58,7 @@ func (a *Agent) serve() (stop func()) {
 			for _, l := range a.links() {
 				conns += l.measure()
 			}
+			payloads.trim()
 			if memory.observe(conns) {
 				debug.FreeOSMemory()
 			}

@@ -136,6 +136,10 @@ func writeFrame(c net.Conn, header, payload []byte) error {
 	if secure, ok := c.(*secureConn); ok {
 		return secure.writeFrame(header, payload)
 	}
+	if raw, ok := c.(*rawConn); ok {
+		_, err := raw.writev(header, payload)
+		return err
+	}
 	buffers := net.Buffers{header, payload}
 	_, err := buffers.WriteTo(c)
 	return err
@@ -148,6 +152,7 @@ func (l *Link) read(st *stream) error {
 		from = &batched{Conn: st.conn}
 	}
 	r := bufio.NewReaderSize(from, readBuffer)
+	var arrived []*conn
 	for {
 		f, err := stripe.ReadFrame(r, newPayload)
 		if err != nil {
@@ -163,12 +168,25 @@ func (l *Link) read(st *stream) error {
 			l.answer(st, f)
 			continue
 		}
-		l.mu.Lock()
-		err = l.session.Receive(st.number, f, l.now())
-		l.pump()
-		l.mu.Unlock()
+		arrived, err = l.receive(st, f, arrived)
 		if err != nil {
 			return err
 		}
+		for _, k := range arrived {
+			k.deliver()
+		}
 	}
+}
+
+// receive processes a frame that arrived on a stream, and returns the connections to which something can be passed on.
+// scratch is memory for them.
+func (l *Link) receive(st *stream, f stripe.Frame, scratch []*conn) (arrived []*conn, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reading, l.arrived = true, scratch[:0]
+	err = l.session.Receive(st.number, f, l.now())
+	l.pump()
+	arrived = l.arrived
+	l.reading, l.arrived = false, nil
+	return arrived, err
 }

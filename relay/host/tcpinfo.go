@@ -12,11 +12,7 @@ import (
 
 // tcpInfo reads what the kernel knows about a TCP connection, nil if it has ended.
 func tcpInfo(raw syscall.RawConn) (i *unix.TCPInfo) {
-	_ = raw.Control(func(fd uintptr) {
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			i = info
-		}
-	})
+	_ = raw.Control(func(fd uintptr) { i = rawTCPInfo(fd) })
 	return i
 }
 

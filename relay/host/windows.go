@@ -14,7 +14,7 @@ var windows = windowsOf(memory())
 // time, and meanwhile the fast one delivers 45 MB.
 func windowsOf(memory uint64) stripe.Options {
 	session := int(min(memory/8, 1<<30))
-	return stripe.Options{ConnWindow: session / 4, SessionWindow: session, MaxPending: 1 << 20}
+	return stripe.Options{ConnWindow: session / 4, SessionWindow: session, MaxPending: 1 << 20, Free: freePayload}
 }
 
 // memory returns the machine's memory in bytes, 1 GiB if it is unknown.

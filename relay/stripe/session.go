@@ -11,8 +11,10 @@ import (
 const (
 	// initialWindow is the credit of each connection from the beginning, so that small ones need no round trip.
 	initialWindow = 256 << 10
-	// ackFrames and ackDelay are after how many frames, and after what time, an acknowledgement is sent.
-	ackFrames, ackDelay = 8, 2 * time.Millisecond
+	// ackFrames are after how many frames an acknowledgement is sent, and ackPart after what part of the round-trip time
+	// within these limits: each timer costs a wake.
+	ackFrames, ackPart    = 8, 4
+	ackDelay, maxAckDelay = 2 * time.Millisecond, 8 * time.Millisecond
 	// pingInterval is the interval of pings on a suspect stream.
 	pingInterval = 500 * time.Millisecond
 	// unknownBacklog is the backlog of a connection whose caller has more to write than MaxPending.
@@ -31,6 +33,8 @@ type Options struct {
 	ConnWindow, SessionWindow int
 	// MaxPending is how many bytes of a connection may wait to be sent before Conn.Room is 0.
 	MaxPending int
+	// Free is called with the data of a chunk that nothing uses any longer. It may be nil, and is not called for each.
+	Free func(data []byte)
 }
 
 // Session is one agent's end of the streams to another agent, and the connections that they carry. Its methods
@@ -82,7 +86,7 @@ const (
 	EventOpened
 	// EventData: Read has something, or the direction has ended.
 	EventData
-	// EventRoom: Room is no longer 0.
+	// EventRoom: Room was 0, and is a quarter of MaxPending now, so that the caller wakes once for several chunks.
 	EventRoom
 	// EventReset: the connection has ended at once, in both directions.
 	EventReset
@@ -101,9 +105,11 @@ type stream struct {
 	// many came before them.
 	sent         []sentFrame
 	acknowledged uint64
-	progress     time.Duration // when a frame was last acknowledged, or sent while none was on the way
-	suspect      bool
-	lastPing     time.Duration
+	// awaited is how many of sent must be acknowledged: acknowledgements are not by themselves, nor what was sent again.
+	awaited  int
+	progress time.Duration // when a frame was last acknowledged, or sent while none was on the way
+	suspect  bool
+	lastPing time.Duration
 	// received is how many frames arrived, and reported how many of these were acknowledged. due is when an
 	// acknowledgement is due, if there is something to acknowledge.
 	received, reported uint64
@@ -132,7 +138,8 @@ type chunk struct {
 	fin     bool
 	acked   bool
 	waiting bool // in again
-	copies  int
+	copies  int  // that were neither acknowledged nor given up
+	sends   int
 	// last is the newest copy, and the stream that carries it.
 	last   *stream
 	arrive time.Duration
@@ -196,6 +203,7 @@ func (s *Session) resend(st *stream) {
 		}
 		f.Kind = 0
 	}
+	st.awaited = 0
 }
 
 // Writable tells that a stream can take a frame, until Next assigns one to it.
@@ -337,7 +345,7 @@ func (s *Session) nextData(now time.Duration) (number uint32, f Frame, ok bool) 
 		s.backlog -= c.backlog
 		c.backlog, c.queued = 0, false
 		s.queue(c)
-		if c.full && c.Room() > 0 {
+		if c.full && c.pendingBytes <= s.options.MaxPending*3/4 {
 			c.full = false
 			s.event(Event{Kind: EventRoom, Conn: c})
 		}
@@ -427,12 +435,16 @@ func (s *Session) send(st *stream, f Frame, k *chunk, now time.Duration) uint32 
 	arrives := now + st.estimate.Arrival(len(f.Payload))
 	if k != nil {
 		k.copies++
+		k.sends++
 		k.last, k.arrive = st, arrives
 	}
 	if len(st.sent) == 0 {
 		st.progress = now
 	}
 	st.sent = append(st.sent, sentFrame{f, k, now, arrives})
+	if f.mustBeAcknowledged() {
+		st.awaited++
+	}
 	st.writable = false
 	return st.number
 }
@@ -504,7 +516,7 @@ func (s *Session) Receive(number uint32, f Frame, now time.Duration) error {
 	st.received++
 	if f.Kind != Ack {
 		if !st.dueSet {
-			st.due, st.dueSet = now+ackDelay, true
+			st.due, st.dueSet = now+min(max(st.estimate.RTT/ackPart, ackDelay), maxAckDelay), true
 		}
 	}
 	switch f.Kind {
@@ -538,10 +550,18 @@ func (s *Session) acknowledge(f Frame, now time.Duration) error {
 		return nil // overtaken by a later one
 	}
 	n := int(f.Offset - st.acknowledged)
-	for _, one := range st.sent[:n] {
+	for at, one := range st.sent[:n] {
+		if one.mustBeAcknowledged() {
+			st.awaited--
+		}
 		if k := one.chunk; k != nil {
 			k.copies--
 			k.acked = true
+			// Who acknowledges what is being written, or was sent twice, must not have it reused meanwhile.
+			if s.options.Free != nil && k.sends == 1 && (at < len(st.sent)-1 || st.writable) {
+				s.options.Free(k.data)
+				k.data = nil
+			}
 			st.sentBytes += uint64(len(one.Payload))
 			s.rateOf(st.path).acked += len(one.Payload)
 			k.conn.count(st.path, len(one.Payload), 0)

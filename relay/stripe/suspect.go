@@ -69,9 +69,10 @@ func (s *Session) Tick(now time.Duration) {
 func (st *stream) patience() time.Duration { return max(3*st.estimate.RTT, minSuspicion) }
 
 // waits reports whether something was sent that must be acknowledged.
-func (st *stream) waits() bool {
-	return slices.ContainsFunc(st.sent, func(f sentFrame) bool { return f.Kind != Ack && f.Kind != 0 })
-}
+func (st *stream) waits() bool { return st.awaited > 0 }
+
+// mustBeAcknowledged is false for frames that were sent again, too, whose Kind is 0.
+func (f Frame) mustBeAcknowledged() bool { return f.Kind != Ack && f.Kind != 0 }
 
 // Waits reports whether something was sent on a stream that was not acknowledged.
 func (s *Session) Waits(number uint32) bool {
