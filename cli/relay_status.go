@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,13 +50,13 @@ those with the highest rates, and how many are left out.`,
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *output == "table" && !*ended && !*streams {
 			all, err := relaysOf(c.Context(), at, *agent)
-			if err != nil {
-				return err
+			switch {
+			case len(all) == 1:
+				return errors.Join(view.WriteRelay(a.out, all[0], false), err)
+			case len(all) > 1:
+				return errors.Join(view.WriteRelayAgents(a.out, all), err)
 			}
-			if len(all) > 1 {
-				return view.WriteRelayAgents(a.out, all)
-			}
-			return view.WriteRelay(a.out, all[0], false)
+			return err
 		}
 		s, err := relayOf(c.Context(), at, *agent)
 		if err != nil {
@@ -154,7 +153,8 @@ func relayOf(ctx context.Context, at *remoteHost, name string) (host.Status, err
 	return all[0], nil
 }
 
-// relaysOf returns the status of a relay agent, or of all for "". It returns at least one.
+// relaysOf returns the status of a relay agent, or of all for "": at least one, or an error. The error is that of other
+// agents if there are both.
 func relaysOf(ctx context.Context, at *remoteHost, name string) (all []host.Status, err error) {
 	where, query := "this machine", func() ([]host.Status, error) { return localRelays(name) }
 	if at.isSet() {
@@ -166,18 +166,19 @@ func relaysOf(ctx context.Context, at *remoteHost, name string) (all []host.Stat
 	}
 	all, err = query()
 	switch {
-	case len(all) > 0:
+	case len(all) > 0 && name != "":
 		return all, nil
-	case err != nil:
-		return nil, err
+	case len(all) > 0 || err != nil:
+		return all, err
 	case name != "":
 		return nil, fmt.Errorf("relay agent %s is not running on %s: start it with \"headgate relay run -f FILE\"", name, where)
 	}
 	return nil, fmt.Errorf("no relay agent is running on %s: start one with \"headgate relay run -f FILE\"", where)
 }
 
-// localRelays returns the status of a relay agent of this machine, or of all for "".
-func localRelays(name string) (all []host.Status, err error) {
+// localRelays returns the status of a relay agent of this machine, or of all for "". The error is that of agents that
+// cannot be queried.
+func localRelays(name string) (all []host.Status, failed error) {
 	names := []string{name}
 	if name == "" {
 		names = host.Running()
@@ -186,15 +187,13 @@ func localRelays(name string) (all []host.Status, err error) {
 		s, err := host.QueryStatus(n)
 		switch {
 		case errors.Is(err, host.ErrNotRunning): // a killed agent left its socket
-		case errors.Is(err, os.ErrPermission):
-			return nil, fmt.Errorf("cannot query the relay agent %s: %w", n, err)
 		case err != nil:
-			return nil, err
+			failed = errors.Join(failed, fmt.Errorf("cannot query the relay agent %s: %w", n, err))
 		default:
 			all = append(all, s)
 		}
 	}
-	return all, nil
+	return all, failed
 }
 
 // serverRelays returns the status of a relay agent of a host of a service, or of all for "", as reported by the host's

@@ -128,6 +128,32 @@ func TestRelayStatus(t *testing.T) {
 	if r := w.run("relay", "status", "-o", "json"); r.code != exitFailed || !strings.Contains(r.err, "several relay agents are running: set --agent to one of ") {
 		t.Errorf("two agents, -o json: %+v", r)
 	}
+	// An agent that does not answer hides no other.
+	dir := "/run/headgate/relay"
+	if os.Geteuid() != 0 {
+		dir = filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "headgate", "relay")
+	}
+	silent, err := net.Listen("unix", filepath.Join(dir, name+"-silent.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	go func() {
+		for {
+			c, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	r := w.run("relay", "status")
+	if r.code != exitFailed || !strings.Contains(r.err, "cannot query the relay agent "+name+"-silent: ") || !strings.Contains(r.out, "\n"+name+" ") {
+		t.Errorf("beside an agent that does not answer: %+v", r)
+	}
+	if text := w.must("relay", "status", "--agent", name).out; !strings.Contains(text, "agent "+name+" for ") {
+		t.Errorf("--agent beside an agent that does not answer:\n%s", text)
+	}
 	if r := w.run("relay", "top", "--interval", "1ns", "--agent", name); r.code != exitUsage {
 		t.Errorf("--interval 1ns: %+v", r)
 	}
