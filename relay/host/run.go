@@ -70,26 +70,34 @@ func (a *Agent) Run(ctx context.Context, auth *Auth, ready func()) error {
 type runner struct {
 	*Agent
 	auth       *Auth
-	now        *serving // nil while another process accepts
-	stopStatus func()   // of now
-	draining   []*serving
+	stopStatus func() // of now
 
 	pending  bool // a process that takes over is starting
 	starting chan succession
 	drained  chan *serving
 	ended    chan bool // the process that has taken over: true if it has ended in order
+	// successorIntercepts is true if the process that has taken over changed how the kernel handles connections.
+	successorIntercepts bool
 }
 
 // succession is the result of starting a process that takes over.
 type succession struct {
 	process *peer
-	sockets []string // that it uses
+	ready   message // what it uses
 	err     error
+}
+
+// set changes what accepts and what drains.
+func (r *runner) set(now *serving, draining []*serving) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now, r.draining = now, draining
 }
 
 // serve begins to accept.
 func (r *runner) serve(next *serving) {
-	r.now, r.stopStatus = next, r.Agent.serve()
+	r.set(next, r.draining)
+	r.stopStatus = r.Agent.serve()
 	next.start()
 	r.Upgrade.Notify(fmt.Sprintf("MAINPID=%d\nREADY=1\nSTATUS=relay agent %s is ready", os.Getpid(), r.policy.Name))
 }
@@ -112,7 +120,7 @@ func (r *runner) loop(ctx context.Context) error {
 			r.handOver(s)
 		case s := <-r.drained:
 			s.close()
-			r.draining = slices.DeleteFunc(r.draining, func(o *serving) bool { return o == s })
+			r.set(r.now, slices.DeleteFunc(slices.Clone(r.draining), func(o *serving) bool { return o == s }))
 		case inOrder := <-r.ended:
 			if inOrder {
 				r.sockets.close()
@@ -134,8 +142,8 @@ func (r *runner) start(ctx context.Context) {
 	r.Upgrade.Notify(sdnotify.Reloading())
 	r.log.Info("starting a new process that takes over")
 	go func() {
-		p, sockets, err := r.startSuccessor(ctx)
-		r.starting <- succession{p, sockets, err}
+		p, ready, err := r.startSuccessor(ctx)
+		r.starting <- succession{p, ready, err}
 	}()
 }
 
@@ -151,13 +159,13 @@ func (r *runner) handOver(s succession) {
 	r.stopStatus()
 	former.stop()
 	r.sockets.released()
-	r.sockets.retain(func(one *socket) bool { return slices.Contains(s.sockets, one.key) })
-	r.handedOver()
+	r.sockets.retain(func(one *socket) bool { return slices.Contains(s.ready.Sockets, one.key) })
 	r.Upgrade.Notify(fmt.Sprintf("MAINPID=%d\nREADY=1", pid))
+	r.successorIntercepts = s.ready.Intercepting
 	_ = s.process.send(message{Accept: true}) // watch sees that it has ended
 	r.Upgrade.former.end()
 	r.log.Info("a new process has taken over: this one ends after its last connection", "pid", pid)
-	r.draining, r.now = append(r.draining, former), nil
+	r.set(nil, append(slices.Clone(r.draining), former))
 	go func() { r.ended <- s.process.watch() }()
 	go func() {
 		ended := make(chan struct{})
@@ -177,6 +185,11 @@ func (r *runner) handOver(s succession) {
 // resume accepts again, because the process that had taken over has failed.
 func (r *runner) resume(ctx context.Context) error {
 	r.log.Error("the new process has failed: this process accepts connections again")
+	if r.successorIntercepts && !intercepts(r.policy) { // and was killed before it could remove it
+		if err := removeInterception(); err != nil {
+			r.log.Error("cannot remove what takes connections", "error", err)
+		}
+	}
 	next, err := r.open(ctx, r.auth)
 	if err != nil {
 		return err

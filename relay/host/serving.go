@@ -39,7 +39,7 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 	ctx, end := context.WithCancel(ctx)
 	s = &serving{
 		agent: a, apps: &applications{ctx: ctx}, end: end, failed: make(chan error, 1), endInterception: func() {}, stopMetrics: func() error { return nil },
-		acceptor: &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log},
+		acceptor: &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log, Ended: a.records.add},
 	}
 	defer func() {
 		if err != nil {
@@ -55,7 +55,6 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 			return s, fmt.Errorf("cannot accept streams: %w", listen.Remedy(err, "listen in accept"))
 		}
 		add(l, func() error { return s.acceptor.Serve(l) })
-		a.accepts(s.acceptor)
 	}
 	for _, e := range p.Exits {
 		var one carrier
@@ -63,8 +62,7 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 			one = &sosDialer{ctx: ctx, auth: auth, exit: e, log: log}
 		} else {
 			d := NewDialer(auth, e, windows)
-			d.Log = log
-			a.dials(d)
+			d.Log, d.Ended = log, a.records.add
 			one = d
 		}
 		s.dialers = append(s.dialers, one)
@@ -108,6 +106,16 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 		s.metrics, s.listeners = l, append(s.listeners, l)
 	}
 	return s, nil
+}
+
+// dials returns the dialers that use the product's scheme.
+func (s *serving) dials() (all []*Dialer) {
+	for _, one := range s.dialers {
+		if d, ok := one.(*Dialer); ok {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // start begins to accept connections and streams.

@@ -162,12 +162,11 @@ type Agent struct {
 	// Upgrade is how another process takes over; nil if none can.
 	Upgrade *Upgrade
 
-	mu       sync.Mutex
-	acceptor *Acceptor // nil if it accepts no streams
-	dialers  []*Dialer
-	// former had their listeners handed over, and still have connections.
-	formerAcceptors []*Acceptor
-	formerDialers   []*Dialer
+	mu sync.Mutex
+	// now accepts connections and streams, nil while another process does. draining were handed over, and still have
+	// connections. Only Run changes them.
+	now      *serving
+	draining []*serving
 }
 
 // NewAgent returns an agent, which Run runs.
@@ -175,48 +174,19 @@ func NewAgent(p relay.Policy, log *slog.Logger) *Agent {
 	return &Agent{policy: p, log: log, began: time.Now(), records: records{log: log}}
 }
 
-// accepts and dials add what the status describes.
-func (a *Agent) accepts(from *Acceptor) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	from.Ended = a.records.add
-	a.acceptor = from
-}
-
-func (a *Agent) dials(to *Dialer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	to.Ended = a.records.add
-	a.dialers = append(a.dialers, to)
-}
-
-// handedOver tells that the listeners were handed over.
-func (a *Agent) handedOver() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.formerDialers, a.dialers = append(a.formerDialers, a.dialers...), nil
-	if a.acceptor != nil {
-		a.formerAcceptors, a.acceptor = append(a.formerAcceptors, a.acceptor), nil
-	}
-}
-
 // links returns all sessions.
 func (a *Agent) links() (all []*Link) {
 	a.mu.Lock()
-	acceptors, dialers := slices.Clone(a.formerAcceptors), slices.Concat(a.formerDialers, a.dialers)
-	if a.acceptor != nil {
-		acceptors = append(acceptors, a.acceptor)
+	from := slices.Clone(a.draining)
+	if a.now != nil {
+		from = append(from, a.now)
 	}
 	a.mu.Unlock()
-	for _, d := range dialers {
-		all = append(all, d.links()...)
-	}
-	for _, acceptor := range acceptors {
-		acceptor.mu.Lock()
-		for _, one := range acceptor.links {
-			all = append(all, one.Link)
+	for _, s := range from {
+		for _, d := range s.dials() {
+			all = append(all, d.links()...)
 		}
-		acceptor.mu.Unlock()
+		all = append(all, s.acceptor.sessions()...)
 	}
 	return all
 }
@@ -226,13 +196,13 @@ func (a *Agent) Status() Status {
 	now := time.Now()
 	s := Status{Agent: a.policy.Name, At: now.UTC(), Began: a.began.UTC(), Exits: []PeerStatus{}, Entries: []PeerStatus{}, Connections: []ConnectionStatus{}}
 	a.mu.Lock()
-	acceptor, dialers := a.acceptor, a.dialers
+	serving := a.now
 	a.mu.Unlock()
-	for _, d := range dialers {
-		s.Exits = append(s.Exits, d.status())
-	}
-	if acceptor != nil {
-		s.Entries = acceptor.status()
+	if serving != nil {
+		for _, d := range serving.dials() {
+			s.Exits = append(s.Exits, d.status())
+		}
+		s.Entries = serving.acceptor.status()
 	}
 	s.Connections, s.Total = a.connections(now)
 	sortConnections(s.Connections)
@@ -347,6 +317,16 @@ func (p PathStatus) sum() PathStatus {
 		return cmp.Compare(a.Number-1, b.Number-1)
 	})
 	return p
+}
+
+// sessions returns the sessions with other agents.
+func (a *Acceptor) sessions() (all []*Link) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.links {
+		all = append(all, one.Link)
+	}
+	return all
 }
 
 func (a *Acceptor) status() []PeerStatus {

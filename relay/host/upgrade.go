@@ -103,10 +103,11 @@ func newPeer(file *os.File) (*peer, error) {
 
 // message is what the two processes of a handover send each other.
 type message struct {
-	Ready   bool     `json:"ready,omitempty"`
-	Sockets []string `json:"sockets,omitempty"` // that it uses
-	Accept  bool     `json:"accept,omitempty"`
-	End     bool     `json:"end,omitempty"`
+	Ready        bool     `json:"ready,omitempty"`
+	Sockets      []string `json:"sockets,omitempty"`      // that it uses
+	Intercepting bool     `json:"intercepting,omitempty"` // it changes how the kernel handles connections
+	Accept       bool     `json:"accept,omitempty"`
+	End          bool     `json:"end,omitempty"`
 }
 
 func (p *peer) send(m message) error {
@@ -127,23 +128,23 @@ func (p *peer) receive() (m message, err error) {
 	return m, err
 }
 
-// startSuccessor starts a process that takes over, and returns when it is ready, and which sockets it uses.
-func (a *Agent) startSuccessor(ctx context.Context) (*peer, []string, error) {
+// startSuccessor starts a process that takes over, and returns when it is ready, with its message.
+func (a *Agent) startSuccessor(ctx context.Context) (*peer, message, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, message{}, err
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "successor")
 	defer theirs.Close()
 	p, err := newPeer(os.NewFile(uintptr(pair[0]), "successor"))
 	if err != nil {
-		return nil, nil, err
+		return nil, message{}, err
 	}
 	text, err := json.Marshal(handover{a.sockets.keys(), intercepts(a.policy)})
 	if err != nil {
-		return nil, nil, err
+		return nil, message{}, err
 	}
 	c := exec.Command(os.Args[0], os.Args[1:]...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
@@ -154,7 +155,7 @@ func (a *Agent) startSuccessor(ctx context.Context) (*peer, []string, error) {
 	}
 	if err := c.Start(); err != nil {
 		p.conn.Close()
-		return nil, nil, err
+		return nil, message{}, err
 	}
 	theirs.Close() // so that its end is seen
 	p.process = c
@@ -172,9 +173,9 @@ func (a *Agent) startSuccessor(ctx context.Context) (*peer, []string, error) {
 		case ended != nil:
 			err = ended
 		}
-		return nil, nil, err
+		return nil, message{}, err
 	}
-	return p, m.Sockets, nil
+	return p, m, nil
 }
 
 // takeOver makes the former process stop accepting.
@@ -182,7 +183,7 @@ func (a *Agent) takeOver() {
 	u := a.Upgrade
 	a.sockets.retain(func(one *socket) bool { return one.used })
 	_ = u.former.conn.SetReadDeadline(time.Now().Add(acceptTimeout))
-	err := u.former.send(message{Ready: true, Sockets: a.sockets.keys()})
+	err := u.former.send(message{Ready: true, Sockets: a.sockets.keys(), Intercepting: intercepts(a.policy)})
 	if err == nil {
 		_, err = u.former.receive()
 	}

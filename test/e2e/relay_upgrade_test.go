@@ -496,6 +496,37 @@ func TestRelayUpgradeKilled(t *testing.T) {
 	works("after the former entry was killed before the new one was ready")
 }
 
+// A process that accepts again removes what its successor took connections with, and forgets what has drained.
+func TestRelayResumes(t *testing.T) {
+	r := newRelayTest(t)
+	config := read(filepath.Join(r.dir, "entry.yaml"))
+	r.write("entry", strings.Replace(config, "take:", "# take:", 1))
+	without := r.entry.upgrade()
+	held := r.transfer(r.forward)
+	r.until("the transfer is carried", func() bool { return r.status("entry").Total.Connections == 1 })
+	r.write("entry", config)
+	with := without.upgrade()
+	rules := func() string { return labtest.Run(t, r.lab.Node("entry"), "nft", "list", "ruleset") }
+	r.until("connections are taken", func() bool { return strings.Contains(rules(), "tproxy") })
+	with.signal(syscall.SIGKILL)
+	if pid := without.await("MAINPID="); pid != strconv.Itoa(without.pid) {
+		t.Errorf("the main process is %s after the new one was killed, want %d", pid, without.pid)
+	}
+	if left := rules(); strings.Contains(left, "tproxy") {
+		t.Errorf("connections are still taken, and nothing accepts them: %s", left)
+	}
+	if err := held.end(); err != nil {
+		t.Error(err)
+	}
+	r.until("the transfer has ended", func() bool { return r.status("entry").Total.Connections == 0 })
+	if n := len(r.status("entry").Exits); n != 1 {
+		t.Errorf("the status has %d exits, want 1", n)
+	}
+	if err := r.echo(r.forward); err != nil {
+		t.Error(err)
+	}
+}
+
 // A connection of a process that was replaced ends after the drain timeout, and the process with it.
 func TestRelayDrainTimeout(t *testing.T) {
 	r := newRelayTest(t, "--drain-timeout", "1s")
