@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"headgate.dev/headgate/relay"
 	"headgate.dev/headgate/relay/stripe"
 )
@@ -27,7 +29,7 @@ func (d *Dialer) path(s *session, p relay.Path) {
 	}
 	reach := &outage{log: d.Log.With("exit", d.Exit.Address, "path", p.Name)}
 	var open []*kept
-	for wasBusy := false; ctx.Err() == nil; {
+	for wasBusy, settled := false, false; ctx.Err() == nil; {
 		for len(open) < tuner.Streams() {
 			one := &kept{path: p, reach: reach, in: s, congestion: choice.Name()}
 			if !wasBusy && !one.only() {
@@ -44,14 +46,15 @@ func (d *Dialer) path(s *session, p relay.Path) {
 		if wasBusy { // else the streams have what idle ones have
 			d.selectCongestion(open, choice)
 		}
-		goodput, busy := d.epoch(s, open)
+		measured := d.epoch(s, open)
 		if wasBusy {
-			if choice.Settled() {
-				tuner.Observe(goodput, busy)
+			if choice.Settled() && settled {
+				tuner.Observe(measured)
 			}
-			choice.Observe(goodput, busy)
+			settled = choice.Settled() // the epoch after a change is of the change
+			choice.Observe(measured)
 		}
-		wasBusy = busy
+		wasBusy = measured.Busy
 	}
 }
 
@@ -66,26 +69,32 @@ func (d *Dialer) selectCongestion(open []*kept, choice *stripe.Choice) {
 	}
 }
 
-// epoch measures the goodput of streams in bytes per second for an epoch. busy is false if neither direction always
-// had something to send.
-func (d *Dialer) epoch(s *session, open []*kept) (goodput float64, busy bool) {
+// epoch measures streams for an epoch.
+func (d *Dialer) epoch(s *session, open []*kept) (m stripe.Measured) {
 	began := time.Now()
 	before := d.carried(open)
 	ownBefore, otherBefore := s.idle()
-	select {
-	case <-s.ctx.Done():
-		return 0, false
-	case <-time.After(stripe.Epoch(d.rtt(open))):
+	q := queue{before: d.tcp(open)}
+	for end := time.After(stripe.Epoch(d.rtt(open))); ; {
+		select {
+		case <-s.ctx.Done():
+			return m
+		case <-time.After(queueInterval):
+			q.look(d.tcp(open))
+			continue
+		case <-end:
+		}
+		break
 	}
 	after := d.carried(open)
 	took := time.Since(began).Seconds()
 	own, other := s.idle()
 	for n, idle := range []bool{own != ownBefore, other != otherBefore} {
 		if !idle && after[n] > before[n] {
-			return float64(after[n]-before[n]) / took, true
+			return stripe.Measured{Goodput: float64(after[n]-before[n]) / took, Busy: true, Full: q.full(d.tcp(open))}
 		}
 	}
-	return 0, false
+	return m
 }
 
 // firstStreams and maxStreams are the number of streams that a path begins with, and its maximum.
@@ -102,6 +111,22 @@ func (d *Dialer) carried(streams []*kept) (sum [2]uint64) {
 		}
 	}
 	return sum
+}
+
+// tcp reads what the kernel knows about the streams that are open.
+func (d *Dialer) tcp(streams []*kept) (all []*unix.TCPInfo) {
+	for _, k := range streams {
+		if l, number := k.of(); l != nil {
+			l.mu.Lock()
+			if st := l.streams[number]; st != nil {
+				if i := tcpInfo(st.raw); i != nil {
+					all = append(all, i)
+				}
+			}
+			l.mu.Unlock()
+		}
+	}
+	return all
 }
 
 // rtt returns the longest round-trip time of streams.

@@ -40,18 +40,19 @@ func (c *Choice) Remove(name string) {
 	c.at, c.measured, c.settled = 0, nil, len(c.names) < 2
 }
 
-// Observe takes the goodput of an epoch in bytes per second. busy is false if the path did not always have something
-// to send: such an epoch says nothing.
-func (c *Choice) Observe(goodput float64, busy bool) {
-	if !busy || len(c.names) < 2 {
+// Observe takes an epoch.
+func (c *Choice) Observe(m Measured) {
+	if !m.Busy || len(c.names) < 2 {
 		return
 	}
 	if c.settled {
-		c.hold(goodput)
+		c.hold(m)
 		return
 	}
-	c.measured = append(c.measured, goodput)
+	c.measured = append(c.measured, m.Goodput)
 	switch n := len(c.measured); {
+	case c.at == 0 && m.Full: // the first fills the path
+		c.settle()
 	case n < len(c.names):
 		c.at = n
 	case n == len(c.names):
@@ -70,17 +71,21 @@ func (c *Choice) choose() {
 			c.at, most = n, c.measured[n]
 		}
 	}
-	c.measured, c.settled, c.held, c.epochs = nil, true, 0, 0
+	c.settle()
 }
 
+// settle keeps the alternative in use.
+func (c *Choice) settle() { c.measured, c.settled, c.held, c.epochs = nil, true, 0, 0 }
+
 // hold compares again after the goodput has changed, as Tuner does.
-func (c *Choice) hold(goodput float64) {
+func (c *Choice) hold(m Measured) {
 	if c.held == 0 {
-		c.held = goodput
+		c.held = m.Goodput
 	}
-	changed := goodput < c.held*(1-change)
-	c.held += (goodput - c.held) / 4
-	if c.epochs++; c.epochs >= minHold && changed || c.epochs >= maxHold {
+	changed := m.Goodput < c.held*(1-change)
+	c.held += (m.Goodput - c.held) / 4
+	again := c.epochs+1 >= minHold && changed || c.epochs+1 >= maxHold
+	if c.epochs++; again && (c.at != 0 || !m.Full) {
 		c.settled, c.at = false, 0
 	}
 }

@@ -6,7 +6,7 @@ import "testing"
 func observe(c *Choice, goodput func(name string, epoch int) float64) (tried []string) {
 	for epoch := 0; !c.Settled(); epoch++ {
 		tried = append(tried, c.Name())
-		c.Observe(goodput(c.Name(), epoch), true)
+		c.Observe(Measured{goodput(c.Name(), epoch), true, false})
 	}
 	return tried
 }
@@ -43,13 +43,13 @@ func TestChoiceAgain(t *testing.T) {
 	choice := NewChoice("cubic", "bbr")
 	observe(choice, func(string, int) float64 { return 100 })
 	for range minHold {
-		choice.Observe(100, true)
-		choice.Observe(5, false) // says nothing
+		choice.Observe(Measured{100, true, false})
+		choice.Observe(Measured{5, false, false}) // says nothing
 	}
 	if !choice.Settled() {
 		t.Fatal("it is compared again though nothing has changed")
 	}
-	choice.Observe(10, true)
+	choice.Observe(Measured{10, true, false})
 	observe(choice, func(name string, _ int) float64 { return map[string]float64{"cubic": 10, "bbr": 90}[name] })
 	if choice.Name() != "bbr" {
 		t.Errorf("chose %s", choice.Name())
@@ -58,7 +58,7 @@ func TestChoiceAgain(t *testing.T) {
 
 func TestChoiceRemove(t *testing.T) {
 	choice := NewChoice("cubic", "bbr")
-	choice.Observe(10, true)
+	choice.Observe(Measured{10, true, false})
 	choice.Remove("bbr")
 	if !choice.Settled() || choice.Name() != "cubic" {
 		t.Errorf("settled %v, %s", choice.Settled(), choice.Name())
@@ -66,4 +66,28 @@ func TestChoiceRemove(t *testing.T) {
 	if c := NewChoice(); !c.Settled() || c.Name() != "" {
 		t.Error("a choice without alternatives")
 	}
+}
+
+// Where the first alternative fills the path, no other is tried.
+func TestChoiceFull(t *testing.T) {
+	choice := NewChoice("cubic", "bbr")
+	for range 2 * maxHold {
+		choice.Observe(Measured{100, true, true})
+		if choice.Name() != "cubic" || !choice.Settled() {
+			t.Fatalf("tries %s on a full path", choice.Name())
+		}
+	}
+	until := func(m Measured) {
+		for n := 0; choice.Settled(); n++ {
+			if choice.Observe(m); n > maxHold {
+				t.Fatalf("it does not compare again after %+v", m)
+			}
+		}
+	}
+	until(Measured{100, true, false}) // it is full no longer
+	observe(choice, func(name string, _ int) float64 { return map[string]float64{"cubic": 10, "bbr": 90}[name] })
+	if choice.Name() != "bbr" {
+		t.Errorf("chose %s", choice.Name())
+	}
+	until(Measured{90, true, true}) // that the second fills the path says nothing of the first
 }

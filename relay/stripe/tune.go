@@ -14,11 +14,24 @@ const (
 	// minHold and maxHold are for how many epochs a number stays before others are tried again. The time doubles
 	// while it stays the best.
 	minHold, maxHold = 15, 240
+	// few streams cost nothing, and fewer are not worth a trial: those that end take their windows with them. On 1 Gbit/s
+	// and 54 ms, 3 streams after 8 delivered 500 to 640 Mbit/s for an epoch.
+	few = 4
 )
 
 // Epoch returns for how long a number of streams is tried on a path: twenty round-trip times, and two seconds at
 // least.
 func Epoch(rtt time.Duration) time.Duration { return max(2*time.Second, 20*rtt) }
+
+// Measured is what an epoch of a path has shown.
+type Measured struct {
+	Goodput float64 // bytes per second
+	// Busy is false if the path did not always have something to send: such an epoch says nothing.
+	Busy bool
+	// Full is true if the path's queue was never empty and hardly anything was lost: nothing can deliver more, and each
+	// trial costs.
+	Full bool
+}
 
 // Tuner finds the number of streams of a path: the fewest that deliver what more of them would. The thesis picked it
 // by hand (100 for 1 Gbit/s at 1 % of loss, 5 where 100 cost 14 %), and names the signs of too many as future work.
@@ -54,33 +67,33 @@ func NewTuner(least, most, first int) *Tuner {
 // Streams returns the number of streams.
 func (t *Tuner) Streams() int { return t.n }
 
-// Observe takes the goodput of an epoch in bytes per second, and chooses the number for the next one. busy is
-// false if the path did not always have something to send: such an epoch says nothing.
-func (t *Tuner) Observe(goodput float64, busy bool) {
-	if !busy {
+// Observe takes an epoch, and chooses the number for the next one.
+func (t *Tuner) Observe(m Measured) {
+	if !m.Busy {
 		return
 	}
+	goodput := m.Goodput
 	switch t.phase {
 	case growing:
 		if !t.measured {
 			t.measured = true
 			t.accept(goodput)
-			t.grow()
+			t.growUnless(m.Full)
 			return
 		}
 		if goodput > t.best*(1+gain) {
 			t.accept(goodput)
-			t.grow()
+			t.growUnless(m.Full)
 			return
 		}
 		t.best = max(t.best, goodput)
 		t.n = t.bestN
-		t.shrink()
+		t.fewer()
 	case shrinking:
 		if goodput >= t.best*(1-keep) {
 			t.bestN = t.n
 			t.best = max(t.best, goodput)
-			t.shrink()
+			t.fewer()
 			return
 		}
 		t.n = t.bestN
@@ -99,13 +112,30 @@ func (t *Tuner) Observe(goodput float64, busy bool) {
 		} else {
 			t.holdFor = min(2*t.holdFor, maxHold)
 		}
-		t.phase = growing
 		t.best, t.bestN = t.held, t.n
-		t.grow()
+		t.growUnless(m.Full)
 	}
 }
 
 func (t *Tuner) accept(goodput float64) { t.best, t.bestN = goodput, t.n }
+
+// growUnless tries twice as many streams, unless the path is full: then it has enough.
+func (t *Tuner) growUnless(full bool) {
+	if full {
+		t.fewer()
+	} else {
+		t.grow()
+	}
+}
+
+// fewer tries fewer streams, if there are many.
+func (t *Tuner) fewer() {
+	if t.n > few {
+		t.shrink()
+	} else {
+		t.rest()
+	}
+}
 
 // grow tries twice as many streams.
 func (t *Tuner) grow() {

@@ -14,7 +14,7 @@ func TestTuner(t *testing.T) {
 		goodput func(n int) float64
 		most    int // streams that it may settle with
 	}{
-		{"one stream fills the path", 4, func(int) float64 { return 100 }, 1},
+		{"one stream fills the path", 4, func(int) float64 { return 100 }, 4},
 		{"each stream has a tenth", 4, func(n int) float64 { return min(100, 10*float64(n)) }, 12},
 		{"1 % of loss, CUBIC, as in the thesis", 4, func(n int) float64 { return min(874, 8.8*float64(n)) }, 128},
 		{"over-use, as in the thesis", 100, func(n int) float64 { return min(597, 597-85*float64(n-5)/95, 200*float64(n)) }, 8},
@@ -32,7 +32,7 @@ func TestTuner(t *testing.T) {
 				sum, tried := 0.0, 0
 				for n := range epochs {
 					before := u.Streams()
-					u.Observe(c.goodput(before)*(1+noise*(2*random.Float64()-1)), true)
+					u.Observe(Measured{c.goodput(before) * (1 + noise*(2*random.Float64()-1)), true, false})
 					if n >= settle {
 						sum += c.goodput(before) / best
 						if u.Streams() != before {
@@ -60,18 +60,44 @@ func TestTunerFollows(t *testing.T) {
 	goodput := func(n int) float64 { return min(rate, 10*float64(n)) }
 	u := NewTuner(1, 64, 4)
 	for range 60 {
-		u.Observe(goodput(u.Streams()), true)
+		u.Observe(Measured{goodput(u.Streams()), true, false})
 	}
 	before := u.Streams()
-	u.Observe(1, false)
+	u.Observe(Measured{1, false, false})
 	if u.Streams() != before {
 		t.Error("an idle epoch changed the number")
 	}
 	rate = 400
 	for range 20 {
-		u.Observe(goodput(u.Streams()), true)
+		u.Observe(Measured{goodput(u.Streams()), true, false})
 	}
 	if got := goodput(u.Streams()); got < 100 {
 		t.Errorf("on a faster path %d streams deliver %.0f", u.Streams(), got)
+	}
+}
+
+// On a full path no more streams are tried, and fewer only of many.
+func TestTunerFull(t *testing.T) {
+	full := Measured{Goodput: 100, Busy: true, Full: true}
+	u := NewTuner(1, 64, few)
+	for range 3 * maxHold {
+		u.Observe(full)
+		if u.Streams() != few {
+			t.Fatalf("%d streams on a full path, want those of the beginning, %d", u.Streams(), few)
+		}
+	}
+	many := NewTuner(1, 64, 64)
+	for range 100 {
+		many.Observe(full)
+	}
+	if n := many.Streams(); n > few {
+		t.Errorf("%d streams are left of 64 on a full path", n)
+	}
+	// It is full no longer.
+	for range maxHold {
+		u.Observe(Measured{Goodput: 10 * float64(u.Streams()), Busy: true})
+	}
+	if u.Streams() <= few {
+		t.Errorf("%d streams though more would deliver more", u.Streams())
 	}
 }
