@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -56,6 +57,7 @@ func (s *server) start(socket string) {
 	os.Remove(filepath.Join(s.dir, "log"))
 	s.cmd = exec.Command("ovsdb-server", append([]string{filepath.Join(s.dir, "conf.db"), "--remote=punix:" + filepath.Join(s.dir, socket),
 		"--unixctl=" + filepath.Join(s.dir, "ctl"), "--log-file=" + filepath.Join(s.dir, "log"), "-vconsole:off"}, s.args...)...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that times out runs no cleanup
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
