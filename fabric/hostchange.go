@@ -60,17 +60,25 @@ func (l *HostLearner) gone(h *station, a netip.Addr, now time.Time) bool {
 }
 
 // Expire removes hosts and addresses that were not observed for the expiry, and moves hosts that did not answer at their
-// old port. Call it a few times in each Silence.
+// old port. Call it a few times in each Silence: it looks at all hosts only 64 times in each Expiry.
 func (l *HostLearner) Expire(now time.Time) []Event {
 	var events []Event
-	for _, h := range l.sorted() {
-		if p := h.candidate; p != (PortID{}) && now.Sub(h.since) >= l.rules.Silence {
-			h.candidate = PortID{}
-			if !l.down[p] {
-				_, more := l.move(h, p, now)
-				events = append(events, more...)
-			}
+	for _, h := range l.sorted(true) {
+		if now.Sub(h.since) < l.rules.Silence {
+			continue
 		}
+		if p := h.candidate; l.down[p] {
+			l.settle(h)
+		} else {
+			_, more := l.move(h, p, now)
+			events = append(events, more...)
+		}
+	}
+	if now.Sub(l.scanned) < l.rules.Expiry/64 {
+		return events
+	}
+	l.scanned = now
+	for _, h := range l.sorted(false) {
 		if h.Learned != FromConfiguration && now.Sub(h.seen) >= l.rules.Expiry {
 			events = append(events, l.remove(h, now, "expired"))
 			continue
@@ -94,11 +102,17 @@ func (l *HostLearner) Expire(now time.Time) []Event {
 	return events
 }
 
-// sorted returns the stations in the order of their identities, so that events do not depend on the order of a map.
-func (l *HostLearner) sorted() []*station {
-	all := make([]*station, 0, len(l.hosts))
-	for _, h := range l.hosts {
-		all = append(all, h)
+// sorted returns all hosts, or only those with a candidate, in the order of their identities, so that events do not depend on the order of a map.
+func (l *HostLearner) sorted(onlyMoving bool) []*station {
+	var all []*station
+	if onlyMoving {
+		for id := range l.moving {
+			all = append(all, l.hosts[id])
+		}
+	} else {
+		for _, h := range l.hosts {
+			all = append(all, h)
+		}
 	}
 	slices.SortFunc(all, func(a, b *station) int { return a.HostID.Compare(b.HostID) })
 	return all
@@ -119,9 +133,9 @@ func (l *HostLearner) SetLinkPorts(ports []PortID, now time.Time) []Event {
 		l.links[p] = true
 	}
 	var events []Event
-	for _, h := range l.sorted() {
+	for _, h := range l.sorted(false) {
 		if l.links[h.candidate] {
-			h.candidate = PortID{}
+			l.settle(h)
 		}
 		if l.links[h.At] && h.Learned != FromConfiguration {
 			events = append(events, l.remove(h, now, "removed, because its port "+l.label(h.At)+" has a link"))
@@ -137,7 +151,7 @@ func (l *HostLearner) Configure(hosts []Host, now time.Time) []Event {
 	for _, c := range hosts {
 		listed[c.HostID] = true
 	}
-	for _, h := range l.sorted() {
+	for _, h := range l.sorted(false) {
 		if h.Learned == FromConfiguration && !listed[h.HostID] {
 			events = append(events, l.remove(h, now, "removed from the configuration"))
 		}
@@ -152,7 +166,8 @@ func (l *HostLearner) Configure(hosts []Host, now time.Time) []Event {
 			events = append(events, Event{Time: now, Kind: HostMoved, Host: c.HostID, Port: c.At, Text: "host " + c.label() + " is configured at " + l.label(c.At) + ", and was at " + l.label(h.At)})
 		}
 		l.place(h, c.At)
-		h.Name, h.Learned, h.candidate, h.seen = c.Name, FromConfiguration, PortID{}, now
+		l.settle(h)
+		h.Name, h.Learned, h.seen = c.Name, FromConfiguration, now
 		h.fixed = len(c.Addrs) > 0
 		if !h.fixed {
 			continue
@@ -174,6 +189,7 @@ func (l *HostLearner) Configure(hosts []Host, now time.Time) []Event {
 
 func (l *HostLearner) remove(h *station, now time.Time, why string) Event {
 	l.unplace(h)
+	l.settle(h)
 	delete(l.hosts, h.HostID)
 	for a := range h.addrs {
 		delete(l.addrs, vlanAddr{h.VLAN, a})

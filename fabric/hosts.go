@@ -11,7 +11,7 @@ type HostRules struct {
 	// Silence is how long a host must be silent at its port, after it was observed at another, until it has moved. The
 	// caller asks the host at its old port meanwhile, so a few round trips are enough.
 	Silence time.Duration
-	// Expiry is how long a host, or an address of it, is kept without being observed.
+	// Expiry is how long a host, or an address of it, is kept without being observed. It can be kept 1/64 longer.
 	Expiry time.Duration
 	// PerPort, Total and PerHost are the greatest numbers of hosts at a port, of hosts, and of addresses of a host.
 	PerPort, Total, PerHost int
@@ -35,6 +35,9 @@ type HostLearner struct {
 	links map[PortID]bool
 	down  map[PortID]bool
 	noted map[note]time.Time
+	// moving are the hosts with a candidate, and scanned is when Expire last looked at all hosts.
+	moving  map[HostID]bool
+	scanned time.Time
 }
 
 // station is a host with the times at which it was observed.
@@ -75,6 +78,7 @@ func NewHostLearner(rules HostRules, label func(PortID) string) *HostLearner {
 		rules: rules, label: label,
 		hosts: map[HostID]*station{}, addrs: map[vlanAddr]HostID{}, at: map[PortID]map[HostID]bool{},
 		links: map[PortID]bool{}, down: map[PortID]bool{}, noted: map[note]time.Time{},
+		moving: map[HostID]bool{},
 	}
 }
 
@@ -117,7 +121,7 @@ func (l *HostLearner) Observe(s Sighting, now time.Time) (ok bool, events []Even
 		}
 	case h.candidate != PortID{}:
 		port := h.candidate
-		h.candidate = PortID{}
+		l.settle(h)
 		events = l.note(events, now, Event{Kind: HostStayed, Host: h.HostID, Port: port},
 			"host "+h.label()+" answers at "+l.label(h.At)+": a frame with its MAC at "+l.label(port)+" was not its own")
 	}
@@ -166,13 +170,14 @@ func (l *HostLearner) elsewhere(h *station, p PortID, now time.Time) (moved bool
 		return false, nil
 	}
 	h.candidate, h.since = p, now
+	l.moving[h.HostID] = true
 	return false, []Event{{Time: now, Kind: HostElsewhere, Host: h.HostID, Port: p,
 		Text: "host " + h.label() + " is at " + l.label(h.At) + ", and was observed at " + l.label(p)}}
 }
 
 // move puts a host at another port, if there is no bound against it.
 func (l *HostLearner) move(h *station, p PortID, now time.Time) (moved bool, events []Event) {
-	h.candidate = PortID{}
+	l.settle(h)
 	if len(l.at[p]) >= l.rules.PerPort {
 		return false, l.note(nil, now, Event{Kind: HostLimit, Port: p}, l.full(p))
 	}
@@ -180,6 +185,12 @@ func (l *HostLearner) move(h *station, p PortID, now time.Time) (moved bool, eve
 	l.place(h, p)
 	h.seen = now
 	return true, []Event{{Time: now, Kind: HostMoved, Host: h.HostID, Port: p, Text: "host " + h.label() + " moved from " + l.label(from) + " to " + l.label(p)}}
+}
+
+// settle ends the doubt about where a host is.
+func (l *HostLearner) settle(h *station) {
+	h.candidate = PortID{}
+	delete(l.moving, h.HostID)
 }
 
 // place keeps the index of hosts by port.

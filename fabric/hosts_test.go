@@ -155,7 +155,7 @@ func TestHostExpires(t *testing.T) {
 	s := newHostScript(t)
 	s.see(host(1), edge1, 0, ip1)
 	s.see(host(1), edge1, 5000, ip2)
-	s.want(s.Expire(at(9999)))
+	s.want(s.Expire(at(9000)))
 	s.want(s.Expire(at(10_000)), "host-changed: host 02:00:00:00:00:01 no longer has the address 10.0.0.1")
 	s.wantAt(host(1), edge1, ip2)
 	s.want(s.Expire(at(15_000)), "host-removed: host 02:00:00:00:00:01 at s1/10 is expired")
@@ -286,6 +286,11 @@ func TestHostLearnerProperties(t *testing.T) {
 			if len(at0) != len(hosts) || len(owners) != len(l.addrs) || len(perPort) != len(l.at) {
 				t.Fatalf("%d hosts, %d by events; %d addresses, %d in the index; %d ports, %d in the index", len(hosts), len(at0), len(owners), len(l.addrs), len(perPort), len(l.at))
 			}
+			for id := range l.moving {
+				if l.hosts[id] == nil || l.hosts[id].candidate == (PortID{}) {
+					t.Fatalf("%v is not moving", id)
+				}
+			}
 			if at0[lively] != edge1 {
 				t.Fatalf("the host that is seen at %v every 90 ms is at %v", edge1, at0[lively])
 			}
@@ -309,6 +314,15 @@ func TestHostFlood(t *testing.T) {
 		t.Errorf("%d hosts, %d events, %d notes, %d ports", n, events, len(s.noted), len(s.down))
 	}
 	s.wantAt(host(1), edge1, ip1)
+}
+
+// TestExpireScans: Expire between two scans leaves hosts that have expired, and finds them in the next one.
+func TestExpireScans(t *testing.T) {
+	s := newHostScript(t)
+	s.see(host(1), edge1, 0)
+	s.want(s.Expire(at(9_900)))
+	s.want(s.Expire(at(10_000)))
+	s.want(s.Expire(at(10_100)), "host-removed: host 02:00:00:00:00:01 at s1/10 is expired")
 }
 
 func BenchmarkHostLearner(b *testing.B) {
