@@ -1,0 +1,191 @@
+package fabric
+
+import (
+	"cmp"
+	"net/netip"
+
+	"headgate.dev/headgate/unit"
+)
+
+// Parts are the objects of a network, from which New makes a Topology.
+type Parts struct {
+	Sites    []Site
+	Switches []Switch
+	Links    []Link
+	Hosts    []Host
+}
+
+// Site is a place where switches are. Sites can be nested: a building of a campus.
+type Site struct {
+	Name string
+	// Parent is the name of the site around it, empty if there is none.
+	Parent string
+}
+
+// Switch is an OpenFlow switch.
+type Switch struct {
+	ID DPID
+	// Name is the operator's name for the switch, unique if it is not empty.
+	Name string
+	// Site is the name of the switch's site, empty if it has none.
+	Site         string
+	Capabilities Capabilities
+	Ports        []Port
+}
+
+// Capabilities are what a switch can do, where switches differ in a way that changes its rules.
+type Capabilities struct {
+	// Tables is the number of flow tables (OpenFlow 1.3.5, 7.3.1: n_tables).
+	Tables int
+	// FastFailover reports groups of type OFPGT_FF, which change to another port without the controller
+	// (5.6.1, 7.3.5.9).
+	FastFailover bool
+	// Meters is the greatest number of meters, 0 if there are none (7.3.5.13: max_meter).
+	Meters int
+	// Bundles reports that several changes can be made as one (ONF EXT-230).
+	Bundles bool
+}
+
+// PortState says whether a port carries traffic.
+type PortState uint8
+
+const (
+	// Up: the port carries traffic.
+	Up PortState = iota
+	// Down: there is no carrier, or an administrator disabled the port (OFPPS_LINK_DOWN, OFPPC_PORT_DOWN).
+	Down
+	// Blocked: a protocol of the switch itself, such as spanning tree, stops traffic (OFPPS_BLOCKED).
+	Blocked
+)
+
+// String prints up, down or blocked.
+func (s PortState) String() string {
+	switch s {
+	case Up:
+		return "up"
+	case Down:
+		return "down"
+	}
+	return "blocked"
+}
+
+// Port is a port of a switch (OpenFlow 1.3.5, 7.2.1).
+type Port struct {
+	No PortNo
+	// Name is the switch's name for the port, unique in the switch if it is not empty.
+	Name string
+	// Speed is the current speed that the switch reports, 0 if it reports none.
+	Speed unit.Rate
+	State PortState
+}
+
+// CapacitySource says where the capacity of a link comes from, the most trusted first.
+type CapacitySource uint8
+
+const (
+	// Configured: an operator wrote the capacity.
+	Configured CapacitySource = iota
+	// Measured: Headgate measured the capacity between hosts on both sides of the link.
+	Measured
+	// Reported: the capacity is the speed that a switch reports for its port.
+	Reported
+)
+
+// String prints configured, measured or reported.
+func (s CapacitySource) String() string {
+	switch s {
+	case Configured:
+		return "configured"
+	case Measured:
+		return "measured"
+	}
+	return "reported"
+}
+
+// Capacity returns the first rate that is not 0, and its source: a configured capacity before a measured one, and that
+// before a port's speed. All three 0 gives 0.
+func Capacity(configured, measured, reported unit.Rate) (unit.Rate, CapacitySource) {
+	switch {
+	case configured > 0:
+		return configured, Configured
+	case measured > 0:
+		return measured, Measured
+	}
+	return reported, Reported
+}
+
+// Link is one direction of a cable between two switches.
+type Link struct {
+	LinkID
+	// Capacity is the rate that the link can carry, of layer 2.
+	Capacity unit.Rate
+	Source   CapacitySource
+	// Cost is 1 or more, and less is better, as in OSPF (RFC 2328, C.3). Costs of a path are added.
+	Cost uint16
+}
+
+// Learned says how the network got to know a host.
+type Learned uint8
+
+const (
+	// FromPacket: a packet of the host that is none of the others.
+	FromPacket Learned = iota
+	// FromARP: a request or reply of the Address Resolution Protocol (RFC 826).
+	FromARP
+	// FromNDP: a message of IPv6 neighbour discovery (RFC 4861).
+	FromNDP
+	// FromDHCP: an acknowledged lease (RFC 2131, RFC 8415).
+	FromDHCP
+	// FromConfiguration: an operator wrote the host. It does not expire, and does not move.
+	FromConfiguration
+)
+
+// String prints packet, arp, ndp, dhcp or configured.
+func (l Learned) String() string {
+	switch l {
+	case FromARP:
+		return "arp"
+	case FromNDP:
+		return "ndp"
+	case FromDHCP:
+		return "dhcp"
+	case FromConfiguration:
+		return "configured"
+	}
+	return "packet"
+}
+
+// HostID identifies a network interface: one MAC in one VLAN. A MAC can be at different ports in different VLANs, as
+// with independent VLAN learning (IEEE 802.1Q, 8.8.8).
+type HostID struct {
+	MAC MAC
+	// VLAN is 1 to 4094, or 0 for untagged frames.
+	VLAN uint16
+}
+
+// String prints 02:00:00:00:00:01, and the VLAN where there is one.
+func (h HostID) String() string {
+	if h.VLAN == 0 {
+		return h.MAC.String()
+	}
+	return h.MAC.String() + " in VLAN " + PortNo(h.VLAN).String()
+}
+
+// Compare orders hosts by MAC, then by VLAN.
+func (h HostID) Compare(i HostID) int {
+	if c := h.MAC.Compare(i.MAC); c != 0 {
+		return c
+	}
+	return cmp.Compare(h.VLAN, i.VLAN)
+}
+
+// Host is one network interface of a host. A machine with several interfaces is several hosts with one name.
+type Host struct {
+	HostID
+	Name string
+	// Addrs are the IPv4 and IPv6 addresses, in ascending order. In a VLAN an address belongs to one host.
+	Addrs []netip.Addr
+	// At is the port that the host is connected to.
+	At      PortID
+	Learned Learned
+}
