@@ -2,25 +2,39 @@ package stripe
 
 import "slices"
 
-// better is by how much more than the first alternative another must deliver to be chosen, chosen for Headgate. The
-// first is the one that shares a link best with other traffic.
-const better = 0.10
+// Constants of Choice, chosen for Headgate.
+const (
+	// better is by how much more than the first alternative another must deliver to be chosen. The first is the one that
+	// shares a link best with other traffic.
+	better = 0.10
+	// behind is for how many epochs the alternative in use must deliver less than another one did, unless it is half.
+	behind = 2
+)
 
 // Choice finds the congestion control of a path by what each alternative delivers. It measures the first, each
 // other one, and the first again, because an estimate that grows with time, as a window does, would favour the later
-// ones. It measures again after the goodput has changed.
+// ones. It measures again after the goodput has changed. An epoch flatters an alternative that begins with the window of
+// another: when the chosen one falls behind what another has delivered, that one is used.
 type Choice struct {
 	names    []string
 	at       int // index of the alternative in use
 	measured []float64
 	settled  bool
-	held     float64 // goodput since it settled, smoothed
-	epochs   int     // since it settled
+	untested bool      // it settled with the first without comparing, because that filled the path
+	latest   []float64 // goodput of each alternative when it was last in use, smoothed; 0 is unknown
+	late     int       // epochs in which the one in use was behind another
+	epochs   int       // since it settled
 }
 
 // NewChoice returns a choice between alternatives, the preferred one first.
 func NewChoice(names ...string) *Choice {
-	return &Choice{names: slices.Clone(names), settled: len(names) < 2}
+	c := &Choice{names: slices.Clone(names)}
+	c.reset()
+	return c
+}
+
+func (c *Choice) reset() {
+	c.at, c.measured, c.latest, c.settled = 0, nil, make([]float64, len(c.names)), len(c.names) < 2
 }
 
 // Name returns the alternative to use, "" without any.
@@ -32,12 +46,12 @@ func (c *Choice) Name() string {
 }
 
 // Settled reports whether the choice is made.
-func (c *Choice) Settled() bool { return c.settled }
+func (c *Choice) Settled() bool { return c.settled && c.late == 0 }
 
 // Remove removes an alternative that cannot be used.
 func (c *Choice) Remove(name string) {
 	c.names = slices.DeleteFunc(c.names, func(n string) bool { return n == name })
-	c.at, c.measured, c.settled = 0, nil, len(c.names) < 2
+	c.reset()
 }
 
 // Observe takes an epoch.
@@ -50,9 +64,11 @@ func (c *Choice) Observe(m Measured) {
 		return
 	}
 	c.measured = append(c.measured, m.Goodput)
+	c.latest[c.at] = m.Goodput
 	switch n := len(c.measured); {
-	case c.at == 0 && m.Full: // the first fills the path
+	case c.at == 0 && m.Full:
 		c.settle()
+		c.untested = n == 1
 	case n < len(c.names):
 		c.at = n
 	case n == len(c.names):
@@ -75,17 +91,40 @@ func (c *Choice) choose() {
 }
 
 // settle keeps the alternative in use.
-func (c *Choice) settle() { c.measured, c.settled, c.held, c.epochs = nil, true, 0, 0 }
+func (c *Choice) settle() {
+	c.measured, c.settled, c.untested, c.late, c.epochs = nil, true, false, 0, 0
+}
 
-// hold compares again after the goodput has changed, as Tuner does.
+// hold compares again after the goodput has changed, as Tuner does, and uses another alternative after falling behind it.
 func (c *Choice) hold(m Measured) {
-	if c.held == 0 {
-		c.held = m.Goodput
+	held := c.latest[c.at]
+	changed := m.Goodput < held*(1-change)
+	c.latest[c.at] += (m.Goodput - held) / 4
+	c.epochs++
+	again := c.epochs >= minHold && changed || c.epochs >= maxHold
+	// A queue that slow start has filled stays so for some epochs, though what the losses leave cannot fill it again.
+	again = again || c.untested && m.Goodput < held*(1-gain)
+	if again && (c.at != 0 || !m.Full) {
+		c.settled, c.late, c.at = false, 0, 0
+		return
 	}
-	changed := m.Goodput < c.held*(1-change)
-	c.held += (m.Goodput - c.held) / 4
-	again := c.epochs+1 >= minHold && changed || c.epochs+1 >= maxHold
-	if c.epochs++; again && (c.at != 0 || !m.Full) {
-		c.settled, c.at = false, 0
+	c.follow(m)
+}
+
+// follow uses the alternative that has delivered most if the one in use stays behind it.
+func (c *Choice) follow(m Measured) {
+	most := 0
+	for n, g := range c.latest {
+		if g > c.latest[most] {
+			most = n
+		}
+	}
+	if most == c.at || m.Goodput*(1+better) >= c.latest[most] {
+		c.late = 0
+		return
+	}
+	if c.late++; c.late == behind || m.Goodput < c.latest[most]/2 {
+		c.latest[c.at], c.at = m.Goodput, most
+		c.settle()
 	}
 }

@@ -91,3 +91,52 @@ func TestChoiceFull(t *testing.T) {
 	}
 	until(Measured{90, true, true}) // that the second fills the path says nothing of the first
 }
+
+// The first fills the path at the beginning, with what slow start has left, and then falls: it is compared at once.
+func TestChoiceFallsBehind(t *testing.T) {
+	choice := NewChoice("cubic", "bbr")
+	for range 3 {
+		choice.Observe(Measured{95, true, true})
+	}
+	choice.Observe(Measured{64, true, false})
+	if choice.Settled() {
+		t.Fatal("it keeps what delivers a third less than before")
+	}
+	observe(choice, func(name string, _ int) float64 { return map[string]float64{"cubic": 33, "bbr": 95}[name] })
+	if choice.Name() != "bbr" {
+		t.Errorf("chose %s", choice.Name())
+	}
+}
+
+// An alternative that began with the window of another falls behind what that one has delivered.
+func TestChoiceFlattered(t *testing.T) {
+	choice := NewChoice("cubic", "bbr")
+	goodputs := map[string][]float64{"cubic": {90, 86, 84, 40}, "bbr": {95}}
+	observe(choice, func(name string, _ int) float64 {
+		g := goodputs[name][0]
+		if len(goodputs[name]) > 1 {
+			goodputs[name] = goodputs[name][1:]
+		}
+		return g
+	})
+	if choice.Name() != "cubic" {
+		t.Fatalf("chose %s, want what shares a link best, of two that deliver nearly the same", choice.Name())
+	}
+	for range behind {
+		choice.Observe(Measured{70, true, false})
+	}
+	if choice.Name() != "bbr" || !choice.Settled() {
+		t.Fatalf("%s is in use, settled %v", choice.Name(), choice.Settled())
+	}
+	// The path becomes slower for both: it changes once more, and then stays.
+	changes, before := 0, choice.Name()
+	for range minHold - 1 {
+		choice.Observe(Measured{10, true, false})
+		if choice.Name() != before {
+			changes, before = changes+1, choice.Name()
+		}
+	}
+	if changes > 1 {
+		t.Errorf("it changes %d times on a path that has become slower", changes)
+	}
+}
