@@ -39,10 +39,10 @@ func labCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Run a test network of namespaces on this machine, from a file",
-		Long: `Lab creates hosts and routers as network namespaces, connects them by links with
-rates, delays, losses, queues and limiters, and runs traffic, programs and a
-timeline in them. Rates are layer-2 bits per second. docs/lab.md describes all keys.
-A lab file:
+		Long: `Lab creates hosts and routers as network namespaces, and OpenFlow switches as
+bridges of an Open vSwitch of its own, connects them by links with rates, delays,
+losses, queues and limiters, and runs traffic, programs and a timeline in them. Rates
+are layer-2 bits per second. docs/lab.md describes all keys. A lab file:
 
 ` + labExample,
 		Args: cobra.ArbitraryArgs,
@@ -224,11 +224,16 @@ func onlyLab(labs []lab.Leftover) (string, error) {
 
 func labExecCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "exec [--lab NAME] HOST -- COMMAND [ARG...]",
-		Short: "Run a command on a host of a lab",
-		Long:  `Exec runs a command on a host of a lab that is up. The exit code is the command's.`,
+		Use:   "exec [--lab NAME] HOST|SWITCH -- COMMAND [ARG...]",
+		Short: "Run a command on a host or for a switch of a lab",
+		Long: `Exec runs a command on a host of a lab that is up. The exit code is the command's.
+
+For a switch, the command runs in the namespace of the lab's switches. The environment
+variable OVS_RUNDIR is set there, by which ovs-ofctl, ovs-vsctl and ovs-appctl find the
+lab's Open vSwitch, and OVS_DB, the address of its database.`,
 		Example: `  headgate lab exec client -- ping -c 3 10.0.1.2
-  headgate lab exec --lab demo server -- iperf3 -s`,
+  headgate lab exec --lab demo server -- iperf3 -s
+  headgate lab exec s1 -- ovs-ofctl dump-flows s1`,
 		Args: cobra.MinimumNArgs(2),
 
 		DisableFlagsInUseLine: true, // the command comes last
@@ -250,13 +255,13 @@ func labExecCommand(a *app) *cobra.Command {
 			return err
 		}
 		defer l.Close()
-		if _, err := l.Host(args[0]); err != nil {
-			return err
-		}
 		// The command receives the terminal's signals itself, so this process only waits for it.
 		ctx, stop := interrupted()
 		defer stop()
-		cmd := l.Node(args[0]).Command(context.WithoutCancel(ctx), args[1], args[2:]...)
+		cmd, err := l.Command(context.WithoutCancel(ctx), args[0], args[1], args[2:]...)
+		if err != nil {
+			return err
+		}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
 		err = cmd.Run()
 		var exited *exec.ExitError

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,6 +103,37 @@ func TestLabUpExecDown(t *testing.T) {
 	}
 	if code, out, errs := labProgram("down", name); code != exitOK || out != "lab "+name+" removed\n" {
 		t.Errorf("down: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// The commands on switches in docs/lab.md, on the lab file above them.
+func TestLabSwitchesDocument(t *testing.T) {
+	labtest.NeedRoot(t)
+	_, section, _ := strings.Cut(readFile(filepath.Join("..", "docs", "lab.md")), "\n## Use switches\n")
+	parts := regexp.MustCompile("(?s)```yaml\n(.*?)```.*?```sh\n(.*?)```").FindStringSubmatch(section)
+	if parts == nil {
+		t.Fatal("docs/lab.md has no file and commands in \"Use switches\"")
+	}
+	name := lab.UniqueName("switched")
+	file := filepath.Join(t.TempDir(), "lab.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(parts[1], "name: switched", "name: "+name, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lab.Down(name) })
+	ran := 0
+	for line := range strings.Lines(parts[2]) {
+		command, _, _ := strings.Cut(line, " #")
+		args := strings.Fields(command)[2:]
+		for i := range args {
+			args[i] = strings.NewReplacer("switched.yaml", file, "switched", name).Replace(args[i])
+		}
+		if code, out, errs := labProgram(args...); code != exitOK {
+			t.Errorf("%sexit %d\n%s%s", line, code, out, errs)
+		}
+		ran++
+	}
+	if ran < 5 {
+		t.Errorf("%d commands", ran)
 	}
 }
 

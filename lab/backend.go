@@ -30,8 +30,8 @@ func (t *Topology) Backends() []Backend {
 
 func (t *Topology) backends() (out []Backend, problems []problem) {
 	states := t.states()
-	for i, l := range t.Links {
-		at := fmt.Sprintf("links[%d].backend", i)
+	for i := range t.Links {
+		l, at := t.link(i), fmt.Sprintf("links[%d].backend", i)
 		say := func(format string, a ...any) { problems = append(problems, problem{at, fmt.Sprintf(format, a...)}) }
 		b := l.Backend
 		switch b {

@@ -80,13 +80,20 @@ func (t *Topology) problems() (out []problem) {
 			}
 		}
 	}
-	t.linkProblems(names, add)
+	ends := maps.Clone(names) // of links
+	for _, s := range t.Switches {
+		ends[s.Name] = true
+	}
+	t.switchProblems(names, add)
+	t.linkProblems(ends, add)
 	t.addressProblems(add)
 	flows := map[string]bool{}
 	for i, f := range t.Flows {
 		at := fmt.Sprintf("flows[%d]", i)
 		for _, end := range []struct{ key, name string }{{"from", f.From}, {"to", f.To}} {
-			if !names[end.name] {
+			if ends[end.name] && !names[end.name] {
+				add(at+"."+end.key, "%q is a switch: write the name of a node", end.name)
+			} else if !names[end.name] {
 				add(at+"."+end.key, "unknown node %q: add it to nodes, or correct the name", end.name)
 			}
 		}
@@ -105,7 +112,7 @@ func (t *Topology) problems() (out []problem) {
 			add(at+".start", "%v is not before the end of the run, at %v: make duration longer, or leave the flow out", f.Start, t.Duration)
 		}
 	}
-	t.programProblems(names, add)
+	t.programProblems(ends, add)
 	t.timelineProblems(add)
 	// Backends are checked only for links without other problems.
 	if len(out) == 0 {
@@ -118,7 +125,7 @@ func (t *Topology) problems() (out []problem) {
 // adder adds a problem.
 type adder func(where, format string, a ...any)
 
-func (t *Topology) linkProblems(nodes map[string]bool, add adder) {
+func (t *Topology) linkProblems(ends map[string]bool, add adder) {
 	names := map[string]bool{}
 	for i, name := range t.LinkNames() {
 		l, at := t.Links[i], fmt.Sprintf("links[%d]", i)
@@ -130,12 +137,12 @@ func (t *Topology) linkProblems(nodes map[string]bool, add adder) {
 		}
 		names[name] = true
 		for _, end := range l.Ends {
-			if !nodes[end] {
-				add(at+".ends", "unknown node %q: add it to nodes, or correct the name", end)
+			if !ends[end] {
+				add(at+".ends", "unknown node %q: add it to nodes or switches, or correct the name", end)
 			}
 		}
 		if l.Ends[0] == l.Ends[1] {
-			add(at+".ends", "both ends are %q: a link connects two different nodes", l.Ends[0])
+			add(at+".ends", "both ends are %q: a link connects two different nodes or switches", l.Ends[0])
 		}
 		if l.LateBound < 0 || l.LateBound > maxLateBound {
 			add(at+".late_bound", "%v is not between 0 and %v", l.LateBound, maxLateBound)

@@ -12,9 +12,12 @@ import (
 // reachProblems finds flows whose packets cannot reach their destination, or that this kernel cannot
 // send.
 func (t *Topology) reachProblems(add adder) {
-	router := map[string]bool{}
+	router := map[string]bool{} // and switches
 	for _, n := range t.Nodes {
 		router[n.Name] = n.Router
+	}
+	for _, s := range t.Switches {
+		router[s.Name] = true
 	}
 	for i, f := range t.Flows {
 		at := fmt.Sprintf("flows[%d]", i)

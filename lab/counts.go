@@ -54,7 +54,7 @@ func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 	}
 	spec, devs := l.Topology.Links[i], l.devs[i]
 	for dir, p := range [2]Path{spec.Forward, spec.Back} {
-		n := l.nodes[spec.Ends[dir]]
+		n := l.at(spec.Ends[dir])
 		link, err := n.nl.LinkByName(devs[dir])
 		if err != nil {
 			return out, fmt.Errorf("device %s of %s: %w", devs[dir], n.Name, err)

@@ -1,6 +1,6 @@
-// Package lab creates networks of Linux network namespaces: hosts and routers that are connected by
-// links, with addresses and routes of both IP versions. A Topology, written in Go or read from YAML
-// (kind: Lab), describes the network.
+// Package lab creates networks of Linux network namespaces: hosts, routers and OpenFlow switches that
+// are connected by links, with addresses and routes of both IP versions. A Topology, written in Go or
+// read from YAML (kind: Lab), describes the network.
 //
 // A link has two directions, each specified by a link.Spec, and one of three backends
 // (docs/decisions/0012-emulated-links.md). With a rate only it is a veth pair: an HTB class on the
@@ -22,9 +22,14 @@
 // Run runs the flows, programs and timeline of a topology and counts the traffic of every link. It
 // reports when a run is unusable because an emulator was late.
 //
+// A switch (SwitchSpec) is the third kind of end of a link: a bridge of an Open vSwitch that each lab
+// with switches has for itself, with its datapath in user space (ovs.go, docs/decisions/0041-lab-switches.md).
+// All switches of a lab share one namespace and one ovs-vswitchd. What is between nodes at connected
+// switches is one network, without routers: TCP's back-pressure does not cross it, because the datapath
+// copies each packet.
+//
 // Sub-packages: traffic creates and measures flows, meter timestamps arrivals in the kernel, link is
-// the model of a link, wire applies it to frames. Switches are not implemented. A switch (Open
-// vSwitch, for the fabric) will be a third kind of node in NodeSpec and Lab.makeNode.
+// the model of a link, wire applies it to frames.
 //
 // Everything requires root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
 package lab

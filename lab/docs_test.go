@@ -33,7 +33,7 @@ func TestDocument(t *testing.T) {
 	}
 	// The error of an unknown key lists the known ones.
 	for _, text := range []string{
-		"no: 1", "nodes: [{no: 1}]",
+		"no: 1", "nodes: [{no: 1}]", "switches: [{no: 1}]",
 		"links: [{no: 1}]", "links: [{addresses: {no: 1}}]", "links: [{jitter: {no: 1}}]", "links: [{loss: {no: 1}}]",
 		"links: [{red: {no: 1}}]", "links: [{red: {classes: [{no: 1}]}}]", "links: [{bucket: {no: 1}}]", "links: [{bucket: {gift: {no: 1}}}]",
 		"links: [{xen: {no: 1}}]", "links: [{active: {no: 1}}]", "links: [{suspension: {no: 1}}]", "links: [{cross: [{no: 1}]}]",

@@ -135,12 +135,13 @@ func destroy(s *state) error {
 	var errs []error
 	inodes := s.inodes()
 	ids := map[int]string{}
-	if err := endProcesses(s, inodes); err != nil {
+	if err := endProcesses(s, inodes, nil); err != nil {
 		errs = append(errs, err)
 	}
 	var mu sync.Mutex // guards errs and ids
-	inParallel(len(s.Topology.Nodes), func(i int) {
-		name := namespaceName(s.Name, s.Topology.Nodes[i].Name)
+	names := s.namespaces()
+	inParallel(len(names), func(i int) {
+		name := names[i]
 		id, err := emptyNamespace(name)
 		if err != nil {
 			err = fmt.Errorf("cannot remove the devices of namespace %s: %w", name, err)
@@ -158,6 +159,9 @@ func destroy(s *state) error {
 	if err := waitGone(ids, inodes); err != nil {
 		errs = append(errs, err)
 	}
+	if err := os.RemoveAll(switchesDir(s.Name)); err != nil {
+		errs = append(errs, permitted(err))
+	}
 	if len(errs) > 0 {
 		return fmt.Errorf("cannot take lab %q down: %w", s.Name, errors.Join(errs...))
 	}
@@ -168,19 +172,18 @@ func destroy(s *state) error {
 	return nil // the file was lost
 }
 
-// End kills every process that was started in the lab, or runs in its namespaces, and leaves the
-// network unchanged.
+// End kills every process that was started in the lab, or runs in its namespaces, except its switches,
+// and leaves the network unchanged.
 func (l *Lab) End() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return endProcesses(l.state, l.state.inodes())
+	return endProcesses(l.state, l.state.inodes(), l.switches.pids())
 }
 
 // inodes maps inodes to the names of the namespaces.
 func (s *state) inodes() map[uint64]string {
 	inodes := map[uint64]string{}
-	for _, spec := range s.Topology.Nodes {
-		name := namespaceName(s.Name, spec.Name)
+	for _, name := range s.namespaces() {
 		ns, err := netns.GetFromPath(filepath.Join(netnsDir, name))
 		if err != nil {
 			continue // not created yet, or already removed
@@ -195,22 +198,23 @@ func (s *state) inodes() map[uint64]string {
 }
 
 // endProcesses kills the processes that were started in the lab, and those that run in its
-// namespaces: a child may have been started and not yet recorded.
-func endProcesses(s *state, inodes map[uint64]string) error {
+// namespaces: a child may have been started and not yet recorded. It spares some pids.
+func endProcesses(s *state, inodes map[uint64]string, spare []int) error {
 	// A recorded process is killed whatever its namespace is now.
 	doomed := slices.Clone(s.Processes)
 	for _, pid := range inside(inodes) {
 		doomed = append(doomed, processOf(pid))
 	}
+	doomed = slices.DeleteFunc(doomed, func(p process) bool { return p.PID == os.Getpid() || slices.Contains(spare, p.PID) })
 	for _, p := range doomed {
-		if p.PID != os.Getpid() && p.alive() {
+		if p.alive() {
 			if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 				return permitted(fmt.Errorf("cannot kill process %d: %w", p.PID, err))
 			}
 		}
 	}
 	for _, p := range doomed {
-		if p.PID != os.Getpid() && !waitFor(patience, func() bool { return !p.alive() }) {
+		if !waitFor(patience, func() bool { return !p.alive() }) {
 			return fmt.Errorf("process %d does not exit", p.PID)
 		}
 	}

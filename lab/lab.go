@@ -22,6 +22,10 @@ type Lab struct {
 	nodes map[string]*Node
 	own   bool // created by this process, which removes it on Close
 
+	// switches is nil without switches.
+	switches  *ovs
+	addresses *addressing
+
 	// In the order of Topology.Links.
 	backends []Backend
 	devs     [][2]string  // names of the devices at both ends
@@ -63,6 +67,9 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
+	if err := t.findOpenVSwitch(schema); err != nil {
+		return nil, err
+	}
 	s := &state{
 		Name: t.Name, Owner: thisProcess(), Command: strings.Join(os.Args, " "),
 		Tenure: owned, Made: time.Now(), Topology: t,
@@ -84,15 +91,21 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := l.makeNode(spec); err != nil {
+		n, err := l.makeNode(spec)
+		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", spec.Name, err)
 		}
+		l.nodes[spec.Name] = n
+	}
+	if err := l.makeSwitches(); err != nil {
+		return nil, fmt.Errorf("switches: %w", err)
 	}
 	devs, names := l.devs, t.LinkNames()
-	for i, spec := range t.Links {
+	for i := range t.Links {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		spec := t.link(i)
 		l.seeds[i] = l.backends[i].seed(spec, names[i], t.Seed)
 		if err := l.makeLink(i, spec, devs[i]); err != nil {
 			return nil, fmt.Errorf("link %s - %s: %w", spec.Ends[0], spec.Ends[1], permitted(err))
@@ -113,12 +126,18 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 			return nil, fmt.Errorf("link %s - %s: %w", spec.Ends[0], spec.Ends[1], err)
 		}
 	}
+	if err := l.startSwitches(ctx); err != nil {
+		return nil, fmt.Errorf("switches: %w", err)
+	}
 	return l, nil
 }
 
 func newLab(t *Topology, s *state) *Lab {
 	n := len(t.Links)
-	return &Lab{Topology: t, nodes: map[string]*Node{}, state: s, backends: t.Backends(), devs: t.devices(), wires: make([]*wire.Link, n), seeds: make([]uint64, n)}
+	return &Lab{
+		Topology: t, nodes: map[string]*Node{}, addresses: t.addressing(), state: s,
+		backends: t.Backends(), devs: t.devices(), wires: make([]*wire.Link, n), seeds: make([]uint64, n),
+	}
 }
 
 // claim writes the lab's state file, unless a lab of that name is in use.
@@ -163,11 +182,23 @@ func Attach(name string) (*Lab, error) {
 		n, err := openNode(l, spec)
 		if err != nil {
 			l.Close()
-			return nil, fmt.Errorf("lab %q is not complete: %w; take it down with \"headgate lab down %s\"", name, err, name)
+			return nil, incomplete(name, err)
 		}
 		l.nodes[spec.Name] = n
 	}
+	if len(s.Topology.Switches) > 0 {
+		n, err := openNode(l, NodeSpec{Name: switchesName})
+		if err != nil {
+			l.Close()
+			return nil, incomplete(name, err)
+		}
+		l.switches = &ovs{node: n, dir: switchesDir(name)}
+	}
 	return l, nil
+}
+
+func incomplete(name string, err error) error {
+	return fmt.Errorf("lab %q is not complete: %w; take it down with \"headgate lab down %s\"", name, err, name)
 }
 
 // Node returns the node of a name. It panics if there is none: the names are the caller's constants,
@@ -228,6 +259,9 @@ func (l *Lab) Close() error {
 	traced := l.closeWires()
 	for _, n := range l.nodes {
 		n.close()
+	}
+	if l.switches != nil {
+		l.switches.node.close()
 	}
 	if !l.own {
 		return traced

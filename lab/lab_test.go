@@ -91,7 +91,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 // nothingLeft checks that the lab has no files, names and namespaces.
 func nothingLeft(t *testing.T, name string) {
 	t.Helper()
-	for _, pattern := range []string{"/run/netns/hg-" + name + "-*", "/run/headgate/lab/" + name + ".json", "/run/headgate/lab/." + name + ".tmp"} {
+	for _, pattern := range []string{"/run/netns/hg-" + name + "-*", "/run/headgate/lab/" + name + ".json", "/run/headgate/lab/." + name + ".tmp", "/run/headgate/lab/" + name + ".ovs"} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}

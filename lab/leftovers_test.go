@@ -17,19 +17,24 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// TestMain is also the program that the tests kill: it has a lab with a delay link, a limited link and
-// a process in it.
+// TestMain is also the program that the tests kill: it has a lab with a delay link and a limited link,
+// or with switches, and a process in it.
 func TestMain(m *testing.M) {
 	name := os.Getenv("LAB_TO_KILL")
 	if name == "" {
 		os.Exit(m.Run())
 	}
 	err := func() error {
-		l, err := lab.Up(context.Background(), lab.Rig(lab.RigOptions{Name: name, RTT: time.Millisecond, Bottleneck: 100 * unit.Mbit}))
+		topology, node := lab.Rig(lab.RigOptions{Name: name, RTT: time.Millisecond, Bottleneck: 100 * unit.Mbit}), "client"
+		if os.Getenv("LAB_TO_KILL_HAS") == "switches" {
+			topology, node = pair(lab.Standalone), "h1"
+			topology.Name = name
+		}
+		l, err := lab.Up(context.Background(), topology)
 		if err != nil {
 			return err
 		}
-		sleep := l.Node("client").Command(context.Background(), "sleep", "1000")
+		sleep := l.Node(node).Command(context.Background(), "sleep", "1000")
 		if err := sleep.Start(); err != nil {
 			return err
 		}

@@ -20,9 +20,17 @@ const mtu = 1500
 // firstIndex is above the interface indexes that the kernel assigns itself.
 const firstIndex = 10_000
 
+// at returns the node that has an end of a link in its namespace: for a switch, that of all switches.
+func (l *Lab) at(name string) *Node {
+	if n, ok := l.nodes[name]; ok {
+		return n
+	}
+	return l.switches.node
+}
+
 // makeLink creates link i, configures the addresses and rates of both ends, and sets them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
-	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
+	nodes := [2]*Node{l.at(spec.Ends[0]), l.at(spec.Ends[1])}
 	if l.backends[i] != Emulator {
 		if err := makeVeth(i, nodes, devs); err != nil {
 			return err
@@ -96,7 +104,10 @@ func (l *Lab) setUp(i int, spec LinkSpec, nodes [2]*Node, devs [2]string) error 
 				return fmt.Errorf("cannot preserve the order of packets behind netem on %s: %w", devs[end], err)
 			}
 		}
-		for _, p := range []netip.Prefix{l.Topology.prefix4(i, end), l.Topology.prefix6(i, end)} {
+		for _, p := range []netip.Prefix{l.addresses.v4[i][end], l.addresses.v6[i][end]} {
+			if !p.IsValid() { // at a switch
+				continue
+			}
 			a := &netlink.Addr{IPNet: ipNet(p), Flags: unix.IFA_F_NODAD}
 			if err := n.nl.AddrAdd(link, a); err != nil {
 				return fmt.Errorf("cannot add address %v to %s: %w", p, devs[end], err)
@@ -131,7 +142,7 @@ func (l *Lab) change(i, dir int, p Path) error {
 		return nil
 	}
 	spec := l.Topology.Links[i]
-	n := l.nodes[spec.Ends[dir]]
+	n := l.at(spec.Ends[dir])
 	link, err := n.nl.LinkByName(l.devs[i][dir])
 	if err != nil {
 		return err
@@ -199,8 +210,12 @@ func makeTaps(nodes [2]*Node, devs [2]string) (taps [2]*wire.Tap, err error) {
 
 // introduce adds each end's hardware address to the other's neighbour table, so that the first packets
 // of a measurement do not wait for ARP; with 100 ms of delay that affected forty probes. The entries
-// age like others.
+// age like others. At switches nothing is added: there ARP and neighbour discovery are a part of what
+// a controller sees.
 func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
+	if l.addresses.segments[l.addresses.of[i]].switched {
+		return nil
+	}
 	for end := range 2 {
 		here, there := l.nodes[spec.Ends[end]], l.nodes[spec.Ends[1-end]]
 		own, err := here.nl.LinkByName(devs[end])
@@ -211,7 +226,7 @@ func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range []netip.Prefix{l.Topology.prefix4(i, 1-end), l.Topology.prefix6(i, 1-end)} {
+		for _, p := range []netip.Prefix{l.addresses.v4[i][1-end], l.addresses.v6[i][1-end]} {
 			err := here.nl.NeighSet(&netlink.Neigh{
 				LinkIndex: own.Attrs().Index, State: netlink.NUD_REACHABLE,
 				IP: p.Addr().AsSlice(), HardwareAddr: peer.Attrs().HardwareAddr,
@@ -226,21 +241,21 @@ func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
 
 // addRoutes adds n's routes to every network to which it is not attached.
 func (l *Lab) addRoutes(n *Node) error {
-	t := l.Topology
-	for _, r := range t.routes(n.Name) {
-		link, err := n.nl.LinkByName(l.devs[r.Via][r.End])
+	a := l.addresses
+	for _, r := range l.Topology.routes(n.Name, a) {
+		link, err := n.nl.LinkByName(l.devs[r.Via.link][r.Via.end])
 		if err != nil {
 			return err
 		}
 		for _, p := range []struct{ dst, gw netip.Prefix }{
-			{t.prefix4(r.Net, 0), t.prefix4(r.Via, 1-r.End)},
-			{t.prefix6(r.Net, 0), t.prefix6(r.Via, 1-r.End)},
+			{a.segments[r.Net].v4, a.v4[r.Gateway.link][r.Gateway.end]},
+			{a.segments[r.Net].v6, a.v6[r.Gateway.link][r.Gateway.end]},
 		} {
 			err := n.nl.RouteAdd(&netlink.Route{
-				LinkIndex: link.Attrs().Index, Dst: ipNet(p.dst.Masked()), Gw: net.IP(p.gw.Addr().AsSlice()),
+				LinkIndex: link.Attrs().Index, Dst: ipNet(p.dst), Gw: net.IP(p.gw.Addr().AsSlice()),
 			})
 			if err != nil {
-				return fmt.Errorf("cannot add a route to %v: %w", p.dst.Masked(), err)
+				return fmt.Errorf("cannot add a route to %v: %w", p.dst, err)
 			}
 		}
 	}

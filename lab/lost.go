@@ -15,13 +15,14 @@ import (
 // follows. It distinguishes them from foreign namespaces whose names have the same prefix.
 const markPrefix = "headgate lab "
 
-// lost returns labs without a state file: those with namespaces, after /run/headgate was emptied, and
-// those with a temporary file, whose writer was killed while it wrote the first state file. Only the
-// names of their nodes are known.
+// lost returns labs without a state file: those with namespaces, after /run/headgate was emptied, those
+// with a temporary file, whose writer was killed while it wrote the first state file, and those with a
+// directory of switches. Only the names of their nodes are known.
 func lost() (labs []*state) {
 	// Listed before the state files, so that labs that are being created have theirs.
 	paths, _ := filepath.Glob(filepath.Join(netnsDir, namespaceName("*", "*")))
 	short, _ := filepath.Glob(tmpPath("*"))
+	switches, _ := filepath.Glob(switchesDir("*"))
 	found := map[string]*state{}
 	add := func(name, path string) *state {
 		if _, err := os.Stat(statePath(name)); !errors.Is(err, os.ErrNotExist) {
@@ -49,6 +50,11 @@ func lost() (labs []*state) {
 	for _, path := range short {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "."), ".tmp")
 		if labName.MatchString(name) {
+			add(name, path)
+		}
+	}
+	for _, path := range switches {
+		if name := strings.TrimSuffix(filepath.Base(path), ".ovs"); labName.MatchString(name) {
 			add(name, path)
 		}
 	}

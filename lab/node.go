@@ -51,17 +51,25 @@ var routerSysctl = [][2]string{
 	{"net.ipv4.conf.default.send_redirects", "0"},
 }
 
-func (l *Lab) makeNode(spec NodeSpec) error {
+func (l *Lab) makeNode(spec NodeSpec) (*Node, error) {
 	f, err := newNamespace(namespaceName(l.Topology.Name, spec.Name))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f.Close()
 	n, err := openNode(l, spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.nodes[spec.Name] = n
+	if err := n.configure(spec); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// configure marks the namespace as the lab's, applies its sysctls and sets its loopback device up.
+func (n *Node) configure(spec NodeSpec) error {
 	// Set before the kernel chooses an id itself.
 	if _, err := identify(int(n.ns.Fd())); err != nil {
 		return permitted(fmt.Errorf("cannot give the namespace an id: %w", err))
@@ -71,7 +79,7 @@ func (l *Lab) makeNode(spec NodeSpec) error {
 		if err != nil {
 			return err
 		}
-		if err := netlink.LinkSetAlias(lo, markPrefix+l.Topology.Name); err != nil {
+		if err := netlink.LinkSetAlias(lo, markPrefix+n.lab.Topology.Name); err != nil {
 			return permitted(err)
 		}
 		settings := slices.Clone(baseSysctl)
@@ -131,15 +139,15 @@ func (n *Node) Addr(ipv6 bool) (netip.Addr, error) {
 				continue
 			}
 			if ipv6 {
-				return n.lab.Topology.prefix6(i, end).Addr(), nil
+				return n.lab.addresses.v6[i][end].Addr(), nil
 			}
-			return n.lab.Topology.prefix4(i, end).Addr(), nil
+			return n.lab.addresses.v4[i][end].Addr(), nil
 		}
 	}
 	return netip.Addr{}, configErrorf("node %q has no link and therefore no address", n.Name)
 }
 
-// Device returns the name of the node's device on its first link towards peer.
+// Device returns the name of the node's device on its first link towards peer, a node or a switch.
 func (n *Node) Device(peer string) (string, error) {
 	for i, l := range n.lab.Topology.Links {
 		for end := range 2 {

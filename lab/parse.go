@@ -62,6 +62,9 @@ func (d *document) topology(t *Topology, root ast.Node) {
 		"nodes": func(key string, n ast.Node) {
 			d.list(key, n, func(key string, n ast.Node) { t.Nodes = append(t.Nodes, d.node(key, n)) })
 		},
+		"switches": func(key string, n ast.Node) {
+			d.list(key, n, func(key string, n ast.Node) { t.Switches = append(t.Switches, d.switchSpec(key, n)) })
+		},
 		"links": func(key string, n ast.Node) {
 			d.list(key, n, func(key string, n ast.Node) { t.Links = append(t.Links, d.link(key, n)) })
 		},
@@ -73,6 +76,7 @@ func (d *document) topology(t *Topology, root ast.Node) {
 			d.list(key, n, func(key string, n ast.Node) { t.Flows = append(t.Flows, d.flow(key, n)) })
 		},
 	})
+	d.offloadAtSwitches(t)
 	if timeline != nil {
 		d.timeline(t, "timeline", timeline)
 	}
@@ -90,7 +94,7 @@ func (d *document) node(key string, n ast.Node) (s NodeSpec) {
 		"name":   scalar(d, &s.Name, word),
 		"router": scalar(d, &s.Router, yesNo),
 		"switch": func(key string, n ast.Node) {
-			d.fail(0, key, "switches are not supported: write router: true, or leave the node out")
+			d.fail(0, key, "a switch is not a node: list it under switches")
 		},
 		"sysctl": func(key string, n ast.Node) {
 			s.Sysctl = map[string]string{}

@@ -31,7 +31,12 @@ func (d *document) link(key string, n ast.Node) (l LinkSpec) {
 	known["addresses"] = func(key string, n ast.Node) {
 		d.mapping(key, n, fields{"ipv4": scalar(d, &l.IPv4, network), "ipv6": scalar(d, &l.IPv6, network)})
 	}
-	known["offload"] = scalar(d, &offload, yesNo)
+	known["offload"] = func(key string, n ast.Node) {
+		scalar(d, &offload, yesNo)(key, n)
+		if offload {
+			d.offloads = append(d.offloads, key)
+		}
+	}
 	known["late_bound"] = scalar(d, &l.LateBound, positive)
 	known["seed"] = scalar(d, &l.Seed, seed)
 	known["forward"] = func(_ string, n ast.Node) { forward = n }

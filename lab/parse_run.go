@@ -9,15 +9,9 @@ import (
 
 func (d *document) program(key string, n ast.Node) (p Program) {
 	d.mapping(key, n, fields{
-		"name": scalar(d, &p.Name, word),
-		"node": scalar(d, &p.Node, word),
-		"command": func(key string, n ast.Node) {
-			d.list(key, n, func(key string, n ast.Node) {
-				var w string
-				scalar(d, &w, word)(key, n)
-				p.Command = append(p.Command, w)
-			})
-		},
+		"name":    scalar(d, &p.Name, word),
+		"node":    scalar(d, &p.Node, word),
+		"command": d.words(&p.Command),
 	})
 	return p
 }

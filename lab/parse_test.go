@@ -351,7 +351,7 @@ func TestParseMistakes(t *testing.T) {
 		"flow protocol":  {head + "flows:\n- {name: f, from: a, to: b, proto: sctp, rate: 1Mbit}\n", `f:5: flows[0].proto: "sctp" is not a protocol`},
 		"flow schedule":  {head + "flows:\n- {name: f, from: a, to: b, rate: {5s: 1Mbit, 2s: 2Mbit}}\n", "times must increase from 0"},
 		"port":           {head + "flows:\n- {name: f, from: a, to: b, dport: 70000, rate: 1Mbit}\n", `f:5: flows[0].dport: "70000" is not a number from 0 to 65535`},
-		"switch":         {"kind: Lab\nname: x\nnodes:\n- a\n- {name: s, switch: true}\n", "f:5: nodes[1].switch: switches are not supported"},
+		"switch":         {"kind: Lab\nname: x\nnodes:\n- a\n- {name: s, switch: true}\n", "f:5: nodes[1].switch: a switch is not a node: list it under switches"},
 		"one direction":  {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  back:\n    queue: 1B\n", "f:8: links[0].back.queue: 1B does not hold one frame"},
 		"backend":        {head + "links:\n- ends: [a, r]\n  backend: wire\n", `f:6: links[0].backend: "wire" is not a backend: write veth, netem or emulator`},
 		"veth":           {head + "links:\n- ends: [a, r]\n  delay: 1ms\n  loss: 1%\n  backend: veth\n", "f:8: links[0].backend: veth has no delay, no loss: write emulator"},
@@ -435,6 +435,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(example)
 	f.Add("kind: Lab\nname: x\nnodes: [a, {name: r, router: true}]\nlinks: [{ends: [a, r]}]\n")
 	f.Add("kind: Lab\nname: x\nnodes: [a, b]\nlinks: [{ends: [a, b], rate: 1Mbit, red: {min: 9KB, max: 99KB, probability: 5%}, addresses: {ipv4: 192.0.2.0/24}}]\nprograms: [{name: p, node: a, command: [ls]}]\ntimeline: [{at: 1s, link: a-b, set: {loss: {to_bad: 1%, to_good: 5%}}}, {at: 2s, stop: p}]\n")
+	f.Add("kind: Lab\nname: x\nnodes: [a, {name: r, router: true}, b]\nswitches: [{name: s, id: 7, fail_mode: standalone, rstp: true, protocols: [OpenFlow13], controllers: [a:6653, unix:c]}, t]\nlinks: [{ends: [a, s]}, {ends: [s, t]}, {ends: [t, r], addresses: {ipv4: 192.0.2.7/24}}, {ends: [r, b]}]\n")
 	f.Add("a: &x [*x]\n---\n? {b: c}\n: !!int 4")
 	f.Fuzz(func(t *testing.T, text string) {
 		top, err := Parse("f", []byte(text))
@@ -448,8 +449,10 @@ func FuzzParse(f *testing.F) {
 			// An accepted topology has devices and addresses.
 			top.Devices()
 			top.RunTime()
+			top.ports()
+			addresses := top.addressing()
 			for _, n := range top.Nodes {
-				top.routes(n.Name)
+				top.routes(n.Name, addresses)
 			}
 		}
 	})

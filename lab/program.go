@@ -18,7 +18,8 @@ import (
 // Program is a command that runs in a node while the lab runs: from the start, before the flows
 // connect, or from an event of the timeline.
 type Program struct {
-	Name    string
+	Name string
+	// Node is the name of a node, or of a switch (see Switch.Command).
 	Node    string
 	Command []string
 }
@@ -107,7 +108,11 @@ func (l *Lab) startProgram(p Program, dir string) (*running, error) {
 		}
 		r.files = append(r.files, f)
 	}
-	r.cmd = l.Node(p.Node).Command(context.Background(), p.Command[0], p.Command[1:]...)
+	cmd, err := l.Command(context.Background(), p.Node, p.Command[0], p.Command[1:]...)
+	if err != nil {
+		return fail(err)
+	}
+	r.cmd = cmd
 	r.cmd.Stdout, r.cmd.Stderr = r.files[0], r.files[1]
 	// The program has its own process group, so that its children are stopped with it, and a
 	// terminal's Ctrl-C does not reach it before the run has ended.

@@ -121,4 +121,18 @@ func loadState(name string) (*state, error) {
 	return s, nil
 }
 
+// namespaces returns the names of the lab's namespaces.
+func (s *state) namespaces() (out []string) {
+	for _, n := range s.Topology.Nodes {
+		out = append(out, namespaceName(s.Name, n.Name))
+	}
+	if len(s.Topology.Switches) > 0 {
+		out = append(out, namespaceName(s.Name, switchesName))
+	}
+	return out
+}
+
+// switchesDir has the database, sockets and logs of a lab's Open vSwitch.
+func switchesDir(name string) string { return filepath.Join(stateDir, name+".ovs") }
+
 func namespaceName(lab, node string) string { return "hg-" + lab + "-" + node }

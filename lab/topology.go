@@ -14,9 +14,10 @@ import (
 // Topology describes a network, and what happens in it during a run.
 type Topology struct {
 	// Name is part of every namespace's name: letters, digits and dashes.
-	Name  string
-	Nodes []NodeSpec
-	Links []LinkSpec
+	Name     string
+	Nodes    []NodeSpec
+	Switches []SwitchSpec `json:",omitempty"`
+	Links    []LinkSpec
 	// Flows, Programs, Timeline and Duration are for Run; a lab can be created without them. A flow's
 	// ends are names of nodes.
 	Flows    []traffic.Flow `json:",omitempty"`
@@ -38,7 +39,7 @@ type NodeSpec struct {
 	Sysctl map[string]string `json:",omitempty"`
 }
 
-// LinkSpec connects two nodes.
+// LinkSpec connects two nodes or switches.
 type LinkSpec struct {
 	// Name is for the timeline and the results; "" is that of its ends, "a-b", and "a-b-2" for a
 	// second link between them.
@@ -49,11 +50,12 @@ type LinkSpec struct {
 	// Backend is the implementation of the link; "" lets Topology.Backends choose.
 	Backend Backend `json:",omitempty"`
 	// IPv4 and IPv6 are the link's networks: its first end has the first address, its second the
-	// second. The zero Prefix is the default of the link's position.
+	// second. At a switch they are the address of the link's node, with the length of the network of
+	// all nodes at connected switches. The zero Prefix is the default (see address.go).
 	IPv4 netip.Prefix `json:",omitzero"`
 	IPv6 netip.Prefix `json:",omitzero"`
 	// NoOffload turns TSO, GSO, GRO and transmit checksums off at both ends. They are on by default,
-	// as on any veth, and super-packets cross the link whole.
+	// as on any veth, and super-packets cross the link whole; at a switch they are always off.
 	NoOffload bool `json:",omitempty"`
 	// LateBound is how late the emulator may release a segment before it counts as late (see Lab.Run);
 	// 0 is wire.DefaultLateBound.

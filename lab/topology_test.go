@@ -24,14 +24,15 @@ func diamond() *Topology {
 
 func TestRoutes(t *testing.T) {
 	top := diamond()
+	addresses := top.addressing()
 	for node, want := range map[string]string{
-		"a":  "[{1 0 0} {3 0 0} {2 0 0} {4 0 0}]",
-		"r1": "[{2 1 0} {4 1 0}]",
-		"b":  "[{1 2 1} {4 2 1} {0 2 1} {3 2 1}]",
-		"c":  "[{0 3 1} {1 3 1} {2 4 0}]",
+		"a":  "[{1 {0 0} {0 1}} {3 {0 0} {0 1}} {2 {0 0} {0 1}} {4 {0 0} {0 1}}]",
+		"r1": "[{2 {1 0} {1 1}} {4 {1 0} {1 1}}]",
+		"b":  "[{1 {2 1} {2 0}} {4 {2 1} {2 0}} {0 {2 1} {2 0}} {3 {2 1} {2 0}}]",
+		"c":  "[{0 {3 1} {3 0}} {1 {3 1} {3 0}} {2 {4 0} {4 1}}]",
 		"d":  "[]",
 	} {
-		if got := fmt.Sprint(top.routes(node)); got != want {
+		if got := fmt.Sprint(top.routes(node, addresses)); got != want {
 			t.Errorf("routes of %s: %s, want %s", node, got, want)
 		}
 	}

@@ -27,6 +27,8 @@ type document struct {
 	file  string
 	lines map[string]int // line of every key: "links[2].rate"
 	errs  []error
+
+	offloads []string // keys of links that ask for offload
 }
 
 // fail records an error at a key, or at line if that is not 0.

@@ -14,15 +14,20 @@ import (
 
 // WriteDevices prints a table of the devices of a lab.
 func WriteDevices(w io.Writer, devices []lab.Device) error {
-	rows := [][]string{{"NODE", "DEVICE", "TO", "IPV4", "IPV6", "BACKEND", "RATE", "DELAY", "NAMESPACE"}}
+	rows := [][]string{{"NODE", "DEVICE", "TO", "IPV4", "IPV6", "PORT", "BACKEND", "RATE", "DELAY", "NAMESPACE", "DATAPATH ID"}}
 	for _, d := range devices {
-		rate := "unlimited"
+		rate, port, v4, v6 := "unlimited", "", "", ""
 		if d.Rate > 0 {
 			rate = d.Rate.String()
 		}
-		rows = append(rows, []string{d.Node, d.Device, d.To, d.IPv4.String(), d.IPv6.String(), string(d.Backend), rate, d.Delay.String(), d.Namespace})
+		if d.Port > 0 {
+			port = number(uint64(d.Port))
+		} else {
+			v4, v6 = d.IPv4.String(), d.IPv6.String()
+		}
+		rows = append(rows, []string{d.Node, d.Device, d.To, v4, v6, port, string(d.Backend), rate, d.Delay.String(), d.Namespace, d.DatapathID})
 	}
-	return text.Table(w, "", rows)
+	return text.Table(w, "", withoutEmptyColumns(rows))
 }
 
 // Write prints the result of a run as tables: flows, requests, transfers, links, programs and events, as
