@@ -1,0 +1,83 @@
+package session
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"headgate.dev/headgate/fabric/openflow"
+)
+
+const readBuffer = 64 << 10
+
+// hello negotiates the version (section 6.3.1), and returns the reader of what follows.
+func (c *Conn) hello() (*bufio.Reader, error) {
+	ours := openflow.NewHello(openflow.Version)
+	text, err := openflow.Append(nil, 0, ours)
+	if err != nil {
+		return nil, err
+	}
+	// A peer that reads nothing, because it also writes first into a connection without a buffer, must not stop both.
+	written := make(chan error, 1)
+	go func() {
+		_, err := c.conn.Write(text)
+		written <- err
+	}()
+	r := bufio.NewReaderSize(c.conn, readBuffer)
+	message, err := readHello(r)
+	if err != nil {
+		c.conn.Close()
+		<-written
+		return nil, err
+	}
+	if err := <-written; err != nil {
+		return nil, err
+	}
+	xid, m, err := openflow.Decode(message)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = openflow.Negotiate(ours, m.(*openflow.Hello)); err != nil {
+		err = fmt.Errorf("%w: enable OpenFlow 1.3 (ovs-vsctl set bridge NAME protocols=OpenFlow13)", err)
+		refusal, _ := openflow.Append(nil, xid, &openflow.Error{Kind: openflow.ErrHelloFailed, Code: uint16(openflow.HelloIncompatible), Data: []byte(err.Error())})
+		_, _ = c.conn.Write(refusal)
+		return nil, err
+	}
+	return r, nil
+}
+
+// readHello reads the bytes of a hello.
+func readHello(r *bufio.Reader) ([]byte, error) {
+	header, err := r.Peek(openflow.HeaderLen)
+	if err != nil {
+		return nil, fmt.Errorf("no hello: %w", err)
+	}
+	if t := openflow.Type(header[1]); t != openflow.TypeHello { // the length of another protocol is no length
+		return nil, fmt.Errorf("no hello: it began with %q: is it an OpenFlow switch?", header)
+	}
+	b, err := readMessage(r, nil)
+	if err != nil {
+		return nil, fmt.Errorf("no hello: %w", err)
+	}
+	return b, nil
+}
+
+// readMessage reads the bytes of one message, into b if it has room.
+func readMessage(r *bufio.Reader, b []byte) ([]byte, error) {
+	header, err := r.Peek(openflow.HeaderLen)
+	if err != nil {
+		if len(header) > 0 && err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	n, err := openflow.Length(header)
+	if err != nil {
+		return nil, err
+	}
+	if cap(b) < n {
+		b = make([]byte, n)
+	}
+	_, err = io.ReadFull(r, b[:n])
+	return b[:n], err
+}
