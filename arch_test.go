@@ -65,6 +65,10 @@ var layers = []layer{
 		"metrics and views import it to read its status, so an import of either would be an import cycle"},
 	{"fabric", []string{"unit", "fabric"},
 		"config, store and the API use topologies and wire formats, so an import of one of them would be an import cycle"},
+	{"fabric/openflow/session", []string{"fabric/openflow"},
+		"it carries the messages of every user of switches, so an import of one of them would be an import cycle"},
+	{"fabric/openflow/oftest", []string{"unit", "fabric/openflow"},
+		"the tests of all users of switches run against it, so an import of one of them would be an import cycle"},
 	{"fabric/program", []string{"unit", "share", "fabric/..."},
 		"reservations become flows and meters in a function, which could not be tested alone if it imported a store or a controller"},
 
