@@ -28,7 +28,7 @@ type channel struct {
 	heard   time.Time
 	asked   bool // an echo request was sent since heard
 	probe   *event
-	arrived bool
+	arrived bool // its hello; only the reader changes it
 	ended   error
 }
 
@@ -89,9 +89,17 @@ func (s *Switch) Serve(conn net.Conn) error {
 	c := &channel{s: s, conn: conn, role: openflow.RoleEqual, async: defaultAsync(), miss: defaultMiss}
 	c.out.changed, c.out.drained = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.lock()
+	off := s.off
 	c.heard = time.Now()
 	c.send(0, openflow.NewHello(openflow.Version))
+	c.watch()
 	s.unlock()
+	if off {
+		s.lock()
+		c.end(net.ErrClosed)
+		s.unlock()
+		return errors.New("the switch has no power")
+	}
 	done := make(chan struct{})
 	written := make(chan struct{})
 	go func() {
@@ -125,6 +133,9 @@ func (c *channel) end(why error) {
 func (c *channel) read() error {
 	r := bufio.NewReaderSize(c.conn, 1<<16)
 	for {
+		if h, err := r.Peek(openflow.HeaderLen); err == nil && !c.arrived && openflow.Type(h[1]) != openflow.TypeHello {
+			return fmt.Errorf("the controller sent no hello, but %q", h) // the length of another protocol is no length
+		}
 		b, err := next(r)
 		if err != nil {
 			return err
@@ -208,7 +219,6 @@ func (c *channel) hello(m openflow.Message, err error) error {
 		c.s.empty()
 	}
 	c.s.channels = append(slices.Clone(c.s.channels), c)
-	c.watch()
 	return nil
 }
 
@@ -227,7 +237,9 @@ func (c *channel) watch() {
 	case silent >= interval:
 		c.asked = true
 		c.heard = time.Now()
-		c.send(0, &openflow.EchoRequest{})
+		if c.arrived {
+			c.send(0, &openflow.EchoRequest{})
+		}
 		wait = interval
 	}
 	c.probe = c.s.after(wait, c.watch)

@@ -104,7 +104,7 @@ func (s *Stream) Looped() bool {
 // Advance counts what the streams have done since the last time, through the tables as they are now. A meter passes what
 // its bucket has and gets in the time; a cable passes its capacity. What exceeds that is dropped of all streams in
 // proportion to their rates there, as a token bucket and a FIFO queue do with constant rates. Packets to controllers are
-// not sent.
+// not sent. A bucket that has less than two packets would pass less of real packets, because it is full between them.
 func (n *Network) Advance() {
 	n.lock()
 	defer n.unlock()
@@ -173,7 +173,7 @@ func (s *Stream) followSteps(n *node, hops int, nodes *int) {
 			continue
 		}
 		p := st.dir.to.port()
-		if p == nil || !p.live() {
+		if p == nil || !p.live() || st.dir.to.end.Switch.off {
 			continue
 		}
 		if *nodes++; *nodes > maxNodes || hops > MaxHops {

@@ -10,7 +10,7 @@ import (
 
 // counter is packets and bytes of a bucket or band, or of a whole object.
 type counter struct {
-	packets, bytes                 uint64
+	packets, bytes           uint64
 	partOfPacket, partOfByte float64 // that fluid streams have added beyond them
 }
 
@@ -22,7 +22,9 @@ func (c *counter) count(packets, bytes float64) {
 	c.bytes, c.partOfByte = c.bytes+whole, part
 }
 
-func (c *counter) wire() openflow.Counter { return openflow.Counter{Packets: c.packets, Bytes: c.bytes} }
+func (c *counter) wire() openflow.Counter {
+	return openflow.Counter{Packets: c.packets, Bytes: c.bytes}
+}
 
 // split is the whole part and the rest of a number that is not negative.
 func split(v float64) (uint64, float64) {

@@ -101,6 +101,7 @@ type execution struct {
 	miss      bool  // the actions of the table-miss flow are executed
 	packetOut bool
 	depth     int    // of groups
+	groups    *int   // that have processed the packet and its copies
 	trace     *trace // what would be done is recorded, not done
 }
 
@@ -179,15 +180,23 @@ func (x *execution) meter(id openflow.MeterID) bool {
 	return m.pass(len(x.p.data))
 }
 
-// maxChain is how deep groups can be chained. Loops are refused, and groups that are added later are looked at as well.
-const maxChain = 64
+// Limits of groups. Loops are refused, but groups that use others several times can make any number of copies: Open
+// vSwitch ends them as well (MAX_RESUBMITS of ofproto/ofproto-dpif-xlate.c).
+const (
+	maxChain  = 64
+	maxGroups = 4096
+)
 
 // group processes the packet by a group. What a bucket changes in it no other bucket sees, nor what follows the group.
 func (x *execution) group(id openflow.GroupID) {
 	g := x.s.groups[id]
-	if g == nil || x.depth >= maxChain {
+	if x.groups == nil {
+		x.groups = new(int)
+	}
+	if g == nil || x.depth >= maxChain || *x.groups >= maxGroups {
 		return
 	}
+	*x.groups++
 	buckets := x.s.choose(g, x.p)
 	if len(buckets) > 0 {
 		x.countIn(&g.counter)

@@ -191,7 +191,7 @@ func (s *Switch) Receive(no openflow.PortNo, frame []byte) {
 
 func (s *Switch) receive(no openflow.PortNo, data []byte, w way) {
 	p := s.ports[no]
-	if p == nil || !p.live() {
+	if p == nil || !p.live() || s.off {
 		return
 	}
 	p.rx.count(1, float64(len(data)))

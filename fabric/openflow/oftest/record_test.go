@@ -39,7 +39,7 @@ func newPeer(conn net.Conn) *peer {
 		defer close(p.got)
 		r := bufio.NewReader(conn)
 		for {
-			b, err := readMessage(r)
+			b, err := next(r)
 			if err != nil {
 				return
 			}
@@ -58,21 +58,6 @@ func newPeer(conn net.Conn) *peer {
 	b, _ := openflow.Append(nil, 0, openflow.NewHello(openflow.Version))
 	_, _ = conn.Write(b)
 	return p
-}
-
-// readMessage reads the bytes of one message.
-func readMessage(r *bufio.Reader) ([]byte, error) {
-	h, err := r.Peek(openflow.HeaderLen)
-	if err != nil {
-		return nil, err
-	}
-	n, err := openflow.Length(h)
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, n)
-	_, err = io.ReadFull(r, b)
-	return b, err
 }
 
 // barrierXID is the transaction id of the barriers that a recorder adds.

@@ -15,12 +15,12 @@ import (
 // step is a line of a script: what is done to a switch, and in a recording also what its controllers then received.
 type step struct {
 	comment string
-	to      int         // the controller that sends, 1 or 2; 0 for frames and waits
-	send    []byte      // a message
-	port    int         // where a frame arrives
-	frame   []byte      // a frame
+	to      int           // the controller that sends, 1 or 2; 0 for frames and waits
+	send    []byte        // a message
+	port    int           // where a frame arrives
+	frame   []byte        // a frame
 	wait    time.Duration // time that passes
-	got     [2][][]byte // messages to each controller, without the answers to the barriers of the recorder
+	got     [2][][]byte   // messages to each controller, without the answers to the barriers of the recorder
 }
 
 // script is a list of steps on a switch with the ports 1 to 4, which has neither flows, groups nor meters at the begin.

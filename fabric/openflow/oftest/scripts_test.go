@@ -373,7 +373,9 @@ func dummyMAC(n byte) of.MAC { return of.MAC{0xaa, 0x55, 0xaa, 0x55, 0, n + firs
 
 const firstDummy = 0x0e
 
-func drop(rate, burst uint32) of.Band { return of.DropBand{BandLimit: of.BandLimit{Rate: rate, Burst: burst}} }
+func drop(rate, burst uint32) of.Band {
+	return of.DropBand{BandLimit: of.BandLimit{Rate: rate, Burst: burst}}
+}
 
 func meterMod(c of.MeterCommand, f of.MeterFlags, id of.MeterID, b ...of.Band) *of.MeterMod {
 	return &of.MeterMod{Command: c, Flags: f, Meter: id, Bands: b}

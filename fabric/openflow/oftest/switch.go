@@ -71,6 +71,7 @@ type Switch struct {
 	generation uint64 // of the newest master
 	elected    bool   // a generation is known
 	fragments  openflow.ConfigFlags
+	off        bool // without power
 }
 
 // New returns a switch without ports, but the local one.
@@ -111,16 +112,36 @@ func (s *Switch) empty() {
 // DatapathID returns the id of the switch.
 func (s *Switch) DatapathID() uint64 { return s.options.DatapathID }
 
-// Restart ends all channels and removes all flows, groups, meters and counters, as a switch does that loses its power.
-// The configuration of ports is lost as well.
-func (s *Switch) Restart() {
+// PowerOff ends all channels, removes all flows, groups, meters, counters and configurations of ports, and takes the
+// links of the ports away, until PowerOn.
+func (s *Switch) PowerOff() {
 	s.lock()
 	defer s.unlock()
+	if s.off {
+		return
+	}
+	s.off = true
 	s.disconnect()
 	s.empty()
 	s.generation, s.elected, s.fragments = 0, false, openflow.FragNormal
-	for _, p := range s.ports {
+	for _, p := range s.sortedPorts() {
 		p.config, p.down, p.rx, p.tx, p.added = 0, false, counter{}, counter{}, time.Now()
+		if p.cable != nil {
+			p.cable.carrier(p, false)
+		}
+	}
+}
+
+// PowerOn brings the links of the ports back. The switch has no channel until Serve, Connect or Dial opens one.
+func (s *Switch) PowerOn() {
+	s.lock()
+	defer s.unlock()
+	s.off = false
+	for _, p := range s.sortedPorts() {
+		p.added = time.Now()
+		if p.cable != nil {
+			p.cable.carrier(p, true)
+		}
 	}
 }
 

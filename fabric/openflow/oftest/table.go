@@ -46,7 +46,7 @@ type table struct {
 // tuple is the flows of one mask.
 type tuple struct {
 	mask       key
-	words      []int // of the mask that are not zero
+	words      []int              // of the mask that are not zero
 	flows      map[uint64][]*flow // by hash of the value, the highest priority first
 	priorities map[uint16]int     // how many flows have it
 	highest    uint16
