@@ -1,0 +1,188 @@
+package oftest
+
+import (
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/fabric/openflow"
+)
+
+// removedMeterDelete is the reason of flows whose meter was deleted, which OpenFlow 1.4 defines (OFPRR_METER_DELETE).
+const removedMeterDelete openflow.FlowRemovedReason = 4
+
+const allFlowFlags = openflow.FlowSendRemoved | openflow.FlowCheckOverlap | openflow.FlowResetCounts | openflow.FlowNoPktCounts | openflow.FlowNoByteCounts
+
+// flowMod executes a flow-mod (section 6.4).
+func (s *Switch) flowMod(m *openflow.FlowMod) *openflow.Error {
+	invalid := func(code uint16) *openflow.Error { return refuse(openflow.ErrFlowModFailed, code) }
+	deletes := m.Command == openflow.FlowDelete || m.Command == openflow.FlowDeleteStrict
+	switch {
+	case m.Command > openflow.FlowDeleteStrict:
+		return invalid(openflow.FlowModBadCommand)
+	case m.Flags&^allFlowFlags != 0:
+		return invalid(openflow.FlowModBadFlags)
+	case m.Table == openflow.AllTables && !deletes:
+		return invalid(openflow.FlowModBadTableID)
+	case m.Buffer != openflow.NoBuffer && !deletes: // the switch has none
+		return refuse(openflow.ErrBadRequest, openflow.RequestBufferUnknown)
+	}
+	match, err := newMatcher(m.Match)
+	if err != nil {
+		return err
+	}
+	if m.Table == openflow.TableMax && !deletes && len(s.tables) == int(openflow.TableMax) { // internal in Open vSwitch
+		return refuse(openflow.ErrBadRequest, openflow.RequestEPerm)
+	}
+	if m.Table != openflow.AllTables && int(m.Table) >= len(s.tables) && !deletes {
+		return refuse(openflow.ErrBadRequest, openflow.RequestBadTableID)
+	}
+	if deletes {
+		s.removeFlows(s.selected(m, match), openflow.RemovedDelete)
+		return nil
+	}
+	p, err := s.compile(m.Instructions, m.Table, match)
+	if err != nil {
+		return err
+	}
+	if m.Command == openflow.FlowAdd {
+		return s.addFlow(m, match, p)
+	}
+	for _, f := range s.selected(m, match) {
+		f.instructions, f.program = ordered(m.Instructions), p
+		if m.Flags&openflow.FlowResetCounts != 0 {
+			f.counter = counter{}
+		}
+		s.changes++
+	}
+	return nil
+}
+
+// addFlow adds a flow, or replaces the one with its match and priority, whose counters it keeps unless
+// OFPFF_RESET_COUNTS is set.
+func (s *Switch) addFlow(m *openflow.FlowMod, match *matcher, p program) *openflow.Error {
+	t := &s.tables[m.Table]
+	old := t.find(match, m.Priority)
+	if old == nil && m.Flags&openflow.FlowCheckOverlap != 0 && slices.ContainsFunc(t.all, func(f *flow) bool {
+		return f.priority == m.Priority && f.overlaps(match)
+	}) {
+		return refuse(openflow.ErrFlowModFailed, openflow.FlowModOverlap)
+	}
+	if old == nil && len(t.all) >= s.limits.Flows {
+		return refuse(openflow.ErrFlowModFailed, openflow.FlowModTableFull)
+	}
+	s.made++
+	now := time.Now()
+	f := &flow{
+		matcher: *match, table: m.Table, priority: m.Priority, cookie: m.Cookie, flags: m.Flags, idle: m.IdleTimeout, hard: m.HardTimeout,
+		match: match.kept(m.Match), instructions: ordered(m.Instructions), program: p, order: s.made, created: now, used: now,
+	}
+	if old != nil {
+		if m.Flags&openflow.FlowResetCounts == 0 {
+			f.counter, f.used = old.counter, old.used
+		}
+		s.cancel(old.expiry)
+		t.remove(old)
+	}
+	t.add(f)
+	s.changes++
+	s.expire(f)
+	return nil
+}
+
+// expire arranges the end of a flow by its timeouts (section 5.5). An idle timeout that packets have put off is looked at
+// again when it would have ended.
+func (s *Switch) expire(f *flow) {
+	if f.idle == 0 && f.hard == 0 {
+		return
+	}
+	idle, hard := f.used.Add(time.Duration(f.idle)*time.Second), f.created.Add(time.Duration(f.hard)*time.Second)
+	first, reason := idle, openflow.RemovedIdleTimeout
+	if f.idle == 0 || f.hard > 0 && !hard.After(idle) {
+		first, reason = hard, openflow.RemovedHardTimeout
+	}
+	f.expiry = s.at(first, func() {
+		if reason == openflow.RemovedIdleTimeout && f.used.Add(time.Duration(f.idle)*time.Second).After(time.Now()) {
+			s.expire(f)
+			return
+		}
+		s.removeFlows([]*flow{f}, reason)
+	})
+}
+
+// selected returns the flows that a change or a deletion applies to.
+func (s *Switch) selected(m *openflow.FlowMod, match *matcher) []*flow {
+	filter := openflow.FlowFilter{Table: m.Table, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny, Cookie: m.Cookie, CookieMask: m.CookieMask}
+	if m.Command == openflow.FlowDelete || m.Command == openflow.FlowDeleteStrict {
+		filter.OutPort, filter.OutGroup = m.OutPort, m.OutGroup
+	}
+	if m.Command == openflow.FlowModify || m.Command == openflow.FlowDelete {
+		return s.selectFlows(filter, match)
+	}
+	var all []*flow
+	for i := range s.tables {
+		if m.Table == openflow.AllTables || m.Table == openflow.TableID(i) {
+			if f := s.tables[i].find(match, m.Priority); f != nil && f.passes(filter) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// selectFlows returns flows by table, and in a table by their creation.
+func (s *Switch) selectFlows(filter openflow.FlowFilter, match *matcher) []*flow {
+	var all []*flow
+	for i := range s.tables {
+		if filter.Table != openflow.AllTables && filter.Table != openflow.TableID(i) {
+			continue
+		}
+		var some []*flow
+		for _, f := range s.tables[i].all {
+			if f.passes(filter) && match.includes(&f.matcher) {
+				some = append(some, f)
+			}
+		}
+		all = append(all, sorted(some)...)
+	}
+	return all
+}
+
+// passes reports whether a flow has the cookie, output and group of a filter.
+func (f *flow) passes(filter openflow.FlowFilter) bool {
+	return (f.cookie^filter.Cookie)&filter.CookieMask == 0 &&
+		(filter.OutPort == openflow.PortAny || f.program.uses(func(a openflow.Action) bool {
+			o, ok := a.(openflow.Output)
+			return ok && o.Port == filter.OutPort
+		})) &&
+		(filter.OutGroup == openflow.GroupAny || f.program.uses(func(a openflow.Action) bool {
+			g, ok := a.(openflow.Group)
+			return ok && g.Group == filter.OutGroup
+		}))
+}
+
+// uses reports whether an action is in the lists of a program.
+func (p *program) uses(is func(openflow.Action) bool) bool {
+	return slices.ContainsFunc(p.apply, is) || slices.ContainsFunc(p.write, is)
+}
+
+// removeFlows removes flows, and reports those of which it is required.
+func (s *Switch) removeFlows(all []*flow, why openflow.FlowRemovedReason) {
+	for _, f := range all {
+		s.cancel(f.expiry)
+		s.tables[f.table].remove(f)
+		s.changes++
+		if f.flags&openflow.FlowSendRemoved != 0 {
+			s.notify(&openflow.FlowRemoved{
+				Cookie: f.cookie, Priority: f.priority, Reason: why, Table: f.table, Duration: since(f.created),
+				IdleTimeout: f.idle, HardTimeout: f.hard, Packets: f.packets, Bytes: f.bytes, Match: f.match,
+			})
+		}
+	}
+}
+
+func (f *flow) stats() openflow.FlowStats {
+	return openflow.FlowStats{
+		Table: f.table, Duration: since(f.created), Priority: f.priority, IdleTimeout: f.idle, HardTimeout: f.hard, Flags: f.flags,
+		Cookie: f.cookie, Packets: f.packets, Bytes: f.bytes, Match: f.match, Instructions: f.instructions,
+	}
+}
