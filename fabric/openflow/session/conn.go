@@ -125,15 +125,12 @@ func (c *Conn) describe(ctx context.Context) error {
 		c.desc = *d
 	}
 	// A packet-in must have the whole packet: a switch that keeps packets in buffers loses them when these are full.
-	if err := c.Send(&openflow.SetConfig{Config: openflow.Config{MissSendLen: noBufferLen}}); err != nil {
+	if err := c.Send(&openflow.SetConfig{Config: openflow.Config{MissSendLen: openflow.NoBufferLen}}); err != nil {
 		return err
 	}
 	_, err = c.Multipart(ctx, &openflow.PortDescRequest{}) // the reader keeps the ports
 	return err
 }
-
-// noBufferLen asks for whole packets (OFPCML_NO_BUFFER, section 7.2.5).
-const noBufferLen = 0xffff
 
 // DatapathID returns the id of the switch.
 func (c *Conn) DatapathID() uint64 { return c.features.DatapathID }
