@@ -65,6 +65,8 @@ var layers = []layer{
 		"metrics and views import it to read its status, so an import of either would be an import cycle"},
 	{"fabric", []string{"unit", "fabric"},
 		"config, store and the API use topologies and wire formats, so an import of one of them would be an import cycle"},
+	{"fabric/openflow/oftest", []string{"unit", "fabric/openflow"},
+		"it tests controllers from outside, and an import of one of their parts would let a fault of it hide itself"},
 	{"fabric/program", []string{"unit", "share", "fabric/..."},
 		"reservations become flows and meters in a function, which could not be tested alone if it imported a store or a controller"},
 
@@ -199,6 +201,8 @@ var reserved = []layer{
 		"it calls the API as a client, so the service or an agent would depend on requests to itself"},
 	{"cmd", nil,
 		"Go cannot import a main package, so the build would fail"},
+	{"fabric/openflow/oftest", []string{"bench/..."},
+		"it is test code, which would become a part of the product"},
 	{"store/storetest", nil,
 		"it is test code, which would become a part of the product"},
 	{"controller/controllertest", nil,
