@@ -203,6 +203,8 @@ var reserved = []layer{
 		"it calls the API as a client, so the service or an agent would depend on requests to itself"},
 	{"cmd", nil,
 		"Go cannot import a main package, so the build would fail"},
+	{"fabric/openflow/oftest", []string{"bench/..."},
+		"it is test code, which would become a part of the product"},
 	{"store/storetest", nil,
 		"it is test code, which would become a part of the product"},
 	{"controller/controllertest", nil,

@@ -56,7 +56,7 @@ func BenchmarkPipeline(b *testing.B) {
 func BenchmarkFluid(b *testing.B) {
 	n := NewNetwork()
 	now := time.Now()
-	for ring := range 100 {
+	for range 100 {
 		l := newLine(b, 10, Options{Tables: 4}, CableOptions{Capacity: 100e6})
 		for i, s := range l.sw {
 			for j := range 10 {
@@ -77,7 +77,6 @@ func BenchmarkFluid(b *testing.B) {
 			n.streams = append(n.streams, &Stream{n: n, from: l.hosts[from], frame: frame, rate: 2e6})
 		}
 		n.cables = append(n.cables, l.cables...)
-		_ = ring
 	}
 	b.ResetTimer()
 	for b.Loop() {

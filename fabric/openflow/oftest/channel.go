@@ -131,7 +131,7 @@ func (c *channel) end(why error) {
 
 // read executes the messages of the controller.
 func (c *channel) read() error {
-	r := bufio.NewReaderSize(c.conn, 1<<16)
+	r := bufio.NewReader(c.conn) // a small one: there are thousands of switches
 	for {
 		if h, err := r.Peek(openflow.HeaderLen); err == nil && !c.arrived && openflow.Type(h[1]) != openflow.TypeHello {
 			return fmt.Errorf("the controller sent no hello, but %q", h) // the length of another protocol is no length

@@ -307,3 +307,31 @@ func TestDial(t *testing.T) {
 		<-done
 	})
 }
+
+// A thousand switches with a channel and a hundred flows each run in one process.
+func TestThousandSwitches(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := NewNetwork()
+		var peers []*peer
+		for i := range 1000 {
+			s := n.AddSwitch("br0", Options{DatapathID: uint64(i)})
+			peers = append(peers, connect(s))
+		}
+		for _, p := range peers {
+			var b []byte
+			for i := range uint16(100) {
+				b, _ = of.Append(b, 1, flowMod(of.TableID(i%4), i, of.Match{of.InPort(of.PortNo(i))}, apply(output(2))))
+			}
+			if _, err := p.conn.Write(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute) // with echoes
+		for i, s := range n.Switches() {
+			if got, err := peers[i].drain(); err != nil || len(got) != 0 || len(s.Flows()) != 100 {
+				t.Fatalf("switch %d: %d flows, %d messages, %v", i, len(s.Flows()), len(got), err)
+			}
+			peers[i].conn.Close()
+		}
+	})
+}

@@ -258,3 +258,53 @@ func TestGroupsMultiply(t *testing.T) {
 		}
 	})
 }
+
+// Fragments pass, with ports only in the first, unless the controller has them dropped.
+func TestFragments(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := withPorts(t, Options{}, 2)
+		do(t, s, flowMod(0, 1, nil, apply(output(2))), flowMod(0, 2, of.Match{ipv4, of.IPProto(protoUDP), of.UDPDst(80)}))
+		first := udpFrame("10.0.0.1", "10.0.0.2", 1, 80, 20)
+		first[20] = 0x20 // more fragments
+		later := append([]byte(nil), first...)
+		later[20], later[21] = 0, 5
+		whole := udpFrame("10.0.0.1", "10.0.0.2", 1, 81, 20)
+		for flags, want := range map[of.ConfigFlags]uint64{of.FragNormal: 2, of.FragDrop: 1} {
+			do(t, s, &of.SetConfig{Config: of.Config{Flags: flags}})
+			before, _ := s.PortStats(2)
+			for _, f := range [][]byte{first, later, whole} {
+				s.Receive(1, f)
+			}
+			if after, _ := s.PortStats(2); after.TxPackets-before.TxPackets != want {
+				t.Errorf("flags %d: %d frames passed, want %d", flags, after.TxPackets-before.TxPackets, want)
+			}
+		}
+	})
+}
+
+// A controller receives the asynchronous messages that it has selected, such as packets whose TTL ends.
+func TestAsync(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := withPorts(t, Options{}, 2)
+		p := connect(s)
+		defer p.conn.Close()
+		do(t, s, with(flowMod(0, 1, of.Match{ipv4}, apply(of.DecNwTTL{}, output(2))), func(m *of.FlowMod) { m.Cookie = 9 }))
+		s.Receive(1, tcpFrame(1, 2, 3))
+		if got := p.ask(t, &of.EchoReply{}); len(got) != 0 {
+			t.Errorf("not selected: %v", got)
+		}
+		a := defaultAsync()
+		a.PacketIn[0] |= 1 << of.ReasonInvalidTTL
+		a.PortStatus[0] = 0
+		p.ask(t, &of.SetAsync{Async: a})
+		s.SetLink(2, false)
+		s.Receive(1, tcpFrame(1, 2, 3))
+		got := p.ask(t, &of.EchoReply{})
+		if len(got) != 1 {
+			t.Fatalf("selected: %v", got)
+		}
+		if m, ok := got[0].(*of.PacketIn); !ok || m.Reason != of.ReasonInvalidTTL || m.Cookie != 9 {
+			t.Errorf("received %v", got[0])
+		}
+	})
+}

@@ -111,10 +111,11 @@ func (n *Network) Advance() {
 	n.advance()
 }
 
-// AdvanceEvery calls Advance in an interval, until stop is called.
+// AdvanceEvery calls Advance in an interval of at least 1 ms, until stop is called.
 func (n *Network) AdvanceEvery(d time.Duration) (stop func()) {
 	n.lock()
 	defer n.unlock()
+	d = max(d, time.Millisecond)
 	var e *event
 	var step func()
 	step = func() {

@@ -37,14 +37,6 @@ var places = func() (p [fieldCount]fieldPlace) {
 	return p
 }()
 
-// place returns where a field is, and whether it is a field of OpenFlow 1.3.
-func place(id openflow.FieldID) (fieldPlace, bool) {
-	if id < openflow.FieldInPort || id > openflow.FieldIPv6ExtHdr {
-		return fieldPlace{}, false
-	}
-	return places[id-openflow.FieldInPort], true
-}
-
 // bytes is the part of a key that has a field.
 func (k *key) bytes(id openflow.FieldID) []byte {
 	p := places[id-openflow.FieldInPort]

@@ -38,7 +38,8 @@ type packet struct {
 	// offsets of headers in data, 0 if the packet does not have them
 	l3, l4   int
 	proto    uint8
-	fragment bool // a later fragment, which has no header of layer 4
+	divided  bool // a fragment
+	fragment bool // a later one, which has no header of layer 4
 	sll, tll int  // the addresses in options of neighbour discovery
 }
 
@@ -68,7 +69,7 @@ func (p *packet) parse() {
 		k.set(id, p.key.bytes(id))
 	}
 	p.key = k
-	p.l3, p.l4, p.proto, p.fragment, p.sll, p.tll = 0, 0, 0, false, 0, 0
+	p.l3, p.l4, p.proto, p.divided, p.fragment, p.sll, p.tll = 0, 0, 0, false, false, 0, 0
 	d := p.data
 	if len(d) < ethernetHeader {
 		return
@@ -131,6 +132,7 @@ func (p *packet) parseIPv4(off int) {
 	p.key.set(openflow.FieldIPv4Src, d[12:16])
 	p.key.set(openflow.FieldIPv4Dst, d[16:20])
 	p.proto = d[9]
+	p.divided = binary.BigEndian.Uint16(d[6:])&0x3fff != 0
 	p.fragment = binary.BigEndian.Uint16(d[6:])&0x1fff != 0
 	p.parseTransport(off + header)
 }
@@ -165,6 +167,7 @@ func (p *packet) parseIPv6(off int) {
 		size := 8 * (int(d[1]) + 1)
 		if p.proto == extFragment {
 			size = 8
+			p.divided = binary.BigEndian.Uint16(d[2:])&0xfff9 != 0
 			p.fragment = binary.BigEndian.Uint16(d[2:])&0xfff8 != 0
 		}
 		if len(d) < size {

@@ -200,6 +200,10 @@ func (s *Switch) receive(no openflow.PortNo, data []byte, w way) {
 		return
 	}
 	x := execution{s: s, p: newPacket(data, no), in: no, bytes: len(data), now: time.Now(), way: w}
+	if x.p.divided && s.fragments == openflow.FragDrop {
+		p.drops.count(1, float64(len(data)))
+		return
+	}
 	x.tables()
 }
 

@@ -34,7 +34,7 @@ type peer struct {
 
 // newPeer says hello and reads what the switch sends. The hello of the switch is not passed on.
 func newPeer(conn net.Conn) *peer {
-	p := &peer{conn: conn, got: make(chan []byte, 1<<16)}
+	p := &peer{conn: conn, got: make(chan []byte, 1<<11)}
 	go func() {
 		defer close(p.got)
 		r := bufio.NewReader(conn)
