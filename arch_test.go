@@ -69,6 +69,8 @@ var layers = []layer{
 		"it carries the messages of every user of switches, so an import of one of them would be an import cycle"},
 	{"fabric/openflow/oftest", []string{"unit", "fabric/openflow"},
 		"the tests of all users of switches run against it, so an import of one of them would be an import cycle"},
+	{"fabric/live", []string{"unit", "fabric/..."},
+		"it is tested in virtual time with switches in memory, which an import of a store or a controller would prevent"},
 	{"fabric/program", []string{"unit", "share", "fabric/..."},
 		"reservations become flows and meters in a function, which could not be tested alone if it imported a store or a controller"},
 

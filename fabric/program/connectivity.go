@@ -99,9 +99,18 @@ func (b *builder) hostPorts() (all []fabric.PortNo) {
 	return all
 }
 
+// Discovery returns the flow that every program has, and that a switch needs before its program can be made: without it no link
+// is found.
+func Discovery() Flow {
+	return Flow{
+		Table: TablePort, Priority: priority(TablePort, KindDiscovery), Match: openflow.Match{openflow.EthType(etherLLDP)}, Cookie: cookie(KindDiscovery, 0),
+		Instructions: openflow.Instructions{apply(toController())}, Why: "see links",
+	}
+}
+
 // arrivals divides what arrives.
 func (b *builder) arrivals() {
-	b.add(TablePort, KindDiscovery, 0, openflow.Match{openflow.EthType(etherLLDP)}, "see links", apply(toController()))
+	b.Flows = append(b.Flows, Discovery())
 	for _, p := range b.linkPorts() {
 		b.add(TablePort, KindLinkPort, uint32(p), openflow.Match{openflow.InPort(openflow.PortNo(p)), openflow.AnyVLAN()}, fmt.Sprintf("carry what arrives over the link at port %v", p), next(TableLabel))
 	}

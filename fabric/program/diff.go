@@ -134,6 +134,14 @@ func (d *differ) groups(want []Group, have []openflow.GroupDesc) (set, drop []Ch
 	return set, drop
 }
 
+// Mod returns the message that adds a flow.
+func (f Flow) Mod() *openflow.FlowMod {
+	return &openflow.FlowMod{
+		Command: openflow.FlowAdd, Table: f.Table, Priority: f.Priority, Cookie: f.Cookie, IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout,
+		Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny, Flags: f.Flags, Match: f.Match, Instructions: f.Instructions,
+	}
+}
+
 // flows takes the flows and their places.
 func (d *differ) flows(want []Flow, at []place, have []openflow.FlowStats) (set, drop []Change) {
 	has, wanted := make(map[place]int, len(have)), make([]bool, len(have))
@@ -141,10 +149,7 @@ func (d *differ) flows(want []Flow, at []place, have []openflow.FlowStats) (set,
 		has[placeOf(f.Table, f.Priority, f.Match)] = n
 	}
 	for i, f := range want {
-		mod := &openflow.FlowMod{
-			Command: openflow.FlowAdd, Table: f.Table, Priority: f.Priority, Cookie: f.Cookie, IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout,
-			Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny, Flags: f.Flags, Match: f.Match, Instructions: f.Instructions,
-		}
+		mod := f.Mod()
 		if n, is := has[at[i]]; is {
 			old := have[n]
 			wanted[n] = true

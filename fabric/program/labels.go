@@ -60,3 +60,6 @@ const (
 	fromHostsGroup = firstGroup + 0x2000
 	fromTreeGroup  = firstGroup + 0x2001
 )
+
+// VLANOf returns the VLAN id that a field matches, 0 for frames without a tag.
+func VLANOf(f openflow.Field) uint16 { return uint16(f.Uint()) & 0xfff }

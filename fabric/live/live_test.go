@@ -1,0 +1,373 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/oftest"
+	"headgate.dev/headgate/fabric/program"
+)
+
+// world is switches in memory with a host each at port 1, and the loop that they are connected to.
+type world struct {
+	*testing.T
+	net    *oftest.Network
+	sw     []*oftest.Switch
+	hosts  []*oftest.Host
+	cables []*oftest.Cable
+	live   *Network
+	mu     sync.Mutex
+	events []fabric.Event
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+func newWorld(t *testing.T, switches int, cables [][2]int) *world {
+	w := &world{T: t, net: oftest.NewNetwork()}
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ports := make([]int, switches)
+	for n := range switches {
+		s := w.net.AddSwitch(fmt.Sprint("s", n+1), oftest.Options{DatapathID: uint64(n + 1)})
+		w.sw = append(w.sw, s)
+		must(s.AddPort(oftest.PortOptions{No: 1, Down: true}))
+		must(s.AddPort(oftest.PortOptions{No: 99, Down: true})) // a second host's
+		h, err := w.net.AddHost(hostOptions(n), oftest.End{Switch: s, Port: 1}, oftest.CableOptions{})
+		must(err)
+		w.hosts = append(w.hosts, h)
+		ports[n] = 1
+	}
+	for _, c := range cables {
+		var ends [2]oftest.End
+		for i, n := range c {
+			ports[n]++
+			must(w.sw[n].AddPort(oftest.PortOptions{No: openflow.PortNo(ports[n]), Down: true}))
+			ends[i] = oftest.End{Switch: w.sw[n], Port: openflow.PortNo(ports[n])}
+		}
+		cable, err := w.net.AddCable(ends[0], ends[1], oftest.CableOptions{})
+		must(err)
+		w.cables = append(w.cables, cable)
+	}
+	w.start(1)
+	return w
+}
+
+func hostOptions(n int) oftest.HostOptions {
+	return oftest.HostOptions{Name: fmt.Sprint("h", n+1), MAC: openflow.MAC{2, 0, 0, 0, 1, byte(n + 1)}, Addrs: []netip.Prefix{
+		netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n + 1)}), 24), netip.MustParsePrefix(fmt.Sprintf("fd00::%x/64", n+1)),
+	}}
+}
+
+// start starts a loop, to which the switches connect.
+func (w *world) start(generation uint64) {
+	ctx, cancel := context.WithCancel(w.Context())
+	live := New(ctx, Options{Key: []byte("key"), Generation: generation, Event: func(e fabric.Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+	}})
+	w.live = live
+	for _, s := range w.sw {
+		w.ended.Go(func() {
+			s.Dial(ctx, 0, func(context.Context) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				w.ended.Go(func() { _ = live.Serve(ours) })
+				return theirs, nil
+			})
+		})
+	}
+	w.stop = func() {
+		cancel()
+		w.ended.Wait()
+	}
+	w.Cleanup(func() { w.stop() })
+}
+
+// settle waits until every switch has what it should.
+func (w *world) settle(within time.Duration) {
+	w.Helper()
+	began := time.Now()
+	for time.Since(began) < within {
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+	}
+	if !w.live.Settled() {
+		w.Fatalf("not settled after %v", within)
+	}
+}
+
+func (w *world) has(kind fabric.EventKind, text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.events, func(e fabric.Event) bool { return e.Kind == kind && strings.Contains(e.Text, text) })
+}
+
+// ping pings between all pairs of hosts, IPv4 and IPv6, and returns those that have no answer, and the longest time of the
+// others.
+func (w *world) ping(within time.Duration) (missing []string, longest time.Duration) {
+	type one struct {
+		name string
+		p    *oftest.Ping
+	}
+	for _, six := range []bool{false, true} {
+		var all []one
+		for i, from := range w.hosts {
+			for j, to := range w.hosts {
+				if i != j {
+					all = append(all, one{fmt.Sprintf("%s->%s", from.Name(), to.Addr(six)), from.Ping(to.Addr(six))})
+				}
+			}
+		}
+		time.Sleep(within)
+		synctest.Wait()
+		for _, o := range all {
+			rtt, ok := o.p.RTT()
+			switch {
+			case !ok:
+				missing = append(missing, o.name)
+			case o.p.Answers() != 1:
+				missing = append(missing, fmt.Sprintf("%s: %d answers", o.name, o.p.Answers()))
+			}
+			longest = max(longest, rtt)
+		}
+	}
+	if s := w.net.Storm(); s.Looped > 0 || s.Overflow > 0 {
+		w.Errorf("frames go round: %+v", s)
+	}
+	return missing, longest
+}
+
+var ring = [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}}
+
+// A network with loops finds its links and hosts, and connects them all, also those that have never sent anything.
+func TestConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		if got := len(w.live.Plan().Topology.Links()); got != 2*len(ring) {
+			t.Fatalf("%d links a second after the switches connected, want %d", got, 2*len(ring))
+		}
+		missing, first := w.ping(time.Second)
+		if len(missing) > 0 {
+			t.Errorf("no answer: %v", missing)
+		}
+		missing, second := w.ping(100 * time.Millisecond)
+		if len(missing) > 0 {
+			t.Errorf("no second answer: %v", missing)
+		}
+		if first > second+5*time.Millisecond {
+			t.Errorf("the first ping took %v, the second %v", first, second)
+		}
+		hosts := w.live.Plan().Topology.Hosts()
+		if len(hosts) != 4 || len(hosts[0].Addrs) != 2 {
+			t.Errorf("hosts %+v", hosts)
+		}
+		before := w.live.Counters()
+		w.settle(time.Second)
+		if _, after := w.ping(time.Second); after > 10*time.Millisecond {
+			t.Errorf("a later ping took %v", after)
+		}
+		if after := w.live.Counters(); after.Plans != before.Plans {
+			t.Errorf("%d plans though nothing has changed", after.Plans-before.Plans)
+		}
+	})
+}
+
+// Whatever fails, hosts that are still connected reach each other: at once where a port goes down, within a second where
+// frames are lost in silence.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		for i, c := range w.cables {
+			c.Unplug()
+			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+				t.Errorf("cable %v unplugged: no answer: %v", ring[i], missing)
+			}
+			w.settle(500 * time.Millisecond)
+			if got := len(w.live.Plan().Topology.Links()); got != 2*len(ring)-2 {
+				t.Errorf("cable %v unplugged: %d links", ring[i], got)
+			}
+			if err := c.Plug(); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(time.Second)
+			if got := len(w.live.Plan().Topology.Links()); got != 2*len(ring) {
+				t.Errorf("cable %v plugged in: %d links", ring[i], got)
+			}
+		}
+		for _, lose := range [][2]bool{{true, true}, {true, false}} {
+			w.cables[0].Lose(lose[0], lose[1])
+			w.settle(time.Second)
+			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+				t.Errorf("a second after a cable loses everything (%v): no answer: %v", lose, missing)
+			}
+			w.cables[0].Lose(false, false)
+			w.settle(2 * time.Second)
+			if got := len(w.live.Plan().Topology.Links()); got != 2*len(ring) {
+				t.Errorf("%d links after the loss has ended", got)
+			}
+		}
+		if !w.has(fabric.LinkRemoved, "is down") {
+			t.Error("no event of a link that is down")
+		}
+		// A switch without power: the others go on. When it returns, it gets everything again.
+		w.sw[1].PowerOff()
+		w.settle(time.Second)
+		missing, _ := w.ping(100 * time.Millisecond)
+		for _, m := range missing {
+			if !strings.Contains(m, "h2->") && !strings.HasSuffix(m, "10.0.0.2") && !strings.HasSuffix(m, "fd00::2") {
+				t.Errorf("switch 2 has no power: %s", m)
+			}
+		}
+		w.sw[1].PowerOn()
+		w.settle(12 * time.Second)
+		if missing, _ := w.ping(time.Second); len(missing) > 0 {
+			t.Errorf("switch 2 has power again: no answer: %v", missing)
+		}
+	})
+}
+
+// A new controller touches nothing that is right: counters go on, and standing traffic loses nothing.
+func TestSuccession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		packets := func() (sum uint64, flows int) {
+			for _, s := range w.sw {
+				for _, f := range s.Flows() {
+					sum += f.Packets
+					flows++
+				}
+			}
+			return sum, flows
+		}
+		before, flows := packets()
+		began := time.Now()
+		sent := 0
+		h1, h3 := w.hosts[0], w.hosts[2]
+		h3.Forget()
+		send := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				h1.SendUDP(7, netip.AddrPortFrom(h3.Addr(false), 7), []byte("data"))
+				sent++
+			}
+		}
+		send(time.Second)
+		w.stop()
+		send(time.Second)
+		w.start(2)
+		send(5 * time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !w.live.Settled() {
+			t.Error("not settled")
+		}
+		got := 0
+		for _, r := range h3.Received() {
+			if bytes.Contains(r.Frame, []byte("data")) {
+				got++
+			}
+		}
+		if got != sent {
+			t.Errorf("%d of %d packets arrived while the controller changed", got, sent)
+		}
+		after, now := packets()
+		if after < before || now != flows {
+			t.Errorf("%d packets counted by %d flows after the new controller came, %d by %d before", after, now, before, flows)
+		}
+		for _, s := range w.sw {
+			for _, f := range s.Flows() {
+				if k, _ := program.KindOf(f.Cookie); k != program.KindDiscovery && time.Duration(f.Duration.Sec)*time.Second < time.Since(began).Truncate(time.Second) {
+					t.Errorf("switch %d: the flow %v was set again", s.DatapathID(), f)
+				}
+			}
+		}
+	})
+}
+
+// A host that moves is found at its new port, and one that only claims to have moved is not.
+func TestMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		if err := w.hosts[0].Move(oftest.End{Switch: w.sw[2], Port: 99}, oftest.CableOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		w.hosts[0].Announce()
+		w.settle(time.Second)
+		if missing, _ := w.ping(time.Second); len(missing) > 0 {
+			t.Errorf("after host 1 has moved: no answer: %v", missing)
+		}
+		if !w.has(fabric.HostMoved, "") {
+			t.Error("no event of a host that has moved")
+		}
+		// Another host with the address of host 2, and one with its MAC.
+		thief := hostOptions(1)
+		thief.Name = "thief"
+		h, err := w.net.AddHost(thief, oftest.End{Switch: w.sw[3], Port: 99}, oftest.CableOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		for range 5 {
+			h.Announce()
+			w.settle(300 * time.Millisecond)
+			if missing, _ := w.ping(200 * time.Millisecond); len(missing) > 0 {
+				t.Errorf("while another claims to be host 2: no answer: %v", missing)
+			}
+		}
+		if !w.has(fabric.HostElsewhere, "") {
+			t.Error("no event of a MAC at two ports")
+		}
+	})
+}
+
+// Frames that a host makes up, or has recorded, make no link.
+func TestForgedDiscovery(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	p := fabric.PortID{Switch: 7, Port: 3}
+	good := discoveryFrame([]byte("key"), p, now)
+	if got, err := readDiscovery([]byte("key"), good, now.Add(time.Second)); err != nil || got != p {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if _, err := readDiscovery([]byte("other"), good, now); err != errNoMAC {
+		t.Errorf("another key: %v", err)
+	}
+	for _, d := range []time.Duration{maxAge + 1, -maxAge - 1} {
+		if _, err := readDiscovery([]byte("key"), good, now.Add(d)); err != errTooOld {
+			t.Errorf("%v later: %v", d, err)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := 14; i < len(good)-2; i++ {
+		bad := slices.Clone(good)
+		bad[i] ^= byte(1 << r.IntN(8))
+		if got, err := readDiscovery([]byte("key"), bad, now); err == nil && got != p {
+			t.Errorf("byte %d changed: %v", i, got)
+		}
+		_, _ = readDiscovery([]byte("key"), good[:i], now)
+	}
+}
