@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -118,15 +119,21 @@ func New(ctx context.Context, o Options) *Network {
 
 // Serve carries the channel of a switch that has connected, until it ends. The error is why.
 func (n *Network) Serve(conn net.Conn) error {
-	c, err := session.Open(n.ctx, conn, session.Options{Handle: n.handle})
+	c, err := session.Open(n.ctx, conn, session.Options{Handle: n.Handle})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.SetRole(n.ctx, openflow.RoleMaster, n.options.Generation); err != nil {
-		return fmt.Errorf("switch %v: cannot become its master: %w", fabric.DPID(c.DatapathID()), err)
-	}
+	return n.Lead(c)
+}
+
+// Lead becomes the master of a switch, and connects it with the others until its session ends, or the loop. The error is why. The
+// session's messages must go to Handle; it stays open.
+func (n *Network) Lead(c *session.Conn) error {
 	s := &attached{id: fabric.DPID(c.DatapathID()), conn: c, wake: make(chan struct{}, 1)}
+	if _, err := c.SetRole(n.ctx, openflow.RoleMaster, n.options.Generation); err != nil {
+		return fmt.Errorf("switch %v: cannot become its master: %w", s.id, err)
+	}
 	state, err := read(n.ctx, c)
 	if err != nil {
 		return fmt.Errorf("switch %v: cannot read what it has: %w", s.id, err)
@@ -139,7 +146,7 @@ func (n *Network) Serve(conn net.Conn) error {
 	defer n.detach(s)
 	n.adopt(s, *state)
 	n.synchronize(s, state)
-	return c.Err()
+	return cmp.Or(c.Err(), n.ctx.Err())
 }
 
 // attach adds a switch that is connected. One with the same id, whose connection has not been seen to end, is replaced.
@@ -217,8 +224,8 @@ func (n *Network) portDown(id fabric.PortID, now time.Time) {
 	n.hosts.PortDown(id)
 }
 
-// handle takes a message that a switch sent on its own.
-func (n *Network) handle(c *session.Conn, m openflow.Message) {
+// Handle takes a message that a switch sent on its own.
+func (n *Network) Handle(c *session.Conn, m openflow.Message) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.switches[fabric.DPID(c.DatapathID())]
