@@ -68,8 +68,8 @@ func newWorld(t *testing.T, switches int, cables [][2]int) *world {
 }
 
 func hostOptions(n int) oftest.HostOptions {
-	return oftest.HostOptions{Name: fmt.Sprint("h", n+1), MAC: openflow.MAC{2, 0, 0, 0, 1, byte(n + 1)}, Addrs: []netip.Prefix{
-		netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n + 1)}), 24), netip.MustParsePrefix(fmt.Sprintf("fd00::%x/64", n+1)),
+	return oftest.HostOptions{Name: fmt.Sprint("h", n+1), MAC: openflow.MAC{2, 0, 0, 1, byte((n + 1) >> 8), byte(n + 1)}, Addrs: []netip.Prefix{
+		netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte((n + 1) >> 8), byte(n + 1)}), 16), netip.MustParsePrefix(fmt.Sprintf("fd00::%x/64", n+1)),
 	}}
 }
 
@@ -301,6 +301,35 @@ func TestSuccession(t *testing.T) {
 					t.Errorf("switch %d: the flow %v was set again", s.DatapathID(), f)
 				}
 			}
+		}
+	})
+}
+
+// What somebody deletes or changes in a switch is put right.
+func TestDrift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		all := openflow.FlowMod{Command: openflow.FlowDelete, Table: openflow.AllTables, Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny}
+		if err := w.sw[0].Do(&all); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(countInterval + time.Second)
+		if missing, _ := w.ping(time.Second); len(missing) > 0 {
+			t.Errorf("after all flows of a switch were deleted: no answer: %v", missing)
+		}
+		all.Command = openflow.FlowModify
+		for table := range program.TableDeliver + 1 {
+			all.Table = table
+			if err := w.sw[1].Do(&all); err != nil { // no flow does anything
+				t.Fatal(err)
+			}
+		}
+		w.settle(auditInterval + time.Second)
+		if missing, _ := w.ping(time.Second); len(missing) > 0 {
+			t.Errorf("after all flows of a switch were changed: no answer: %v", missing)
 		}
 	})
 }

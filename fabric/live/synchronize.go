@@ -11,14 +11,39 @@ import (
 	"headgate.dev/headgate/fabric/program"
 )
 
+// countInterval is how often the number of a switch's flows is compared, and auditInterval how often all of them are.
+const countInterval, auditInterval = 10 * time.Second, 10 * time.Minute
+
 // stepTimeout is how long a switch may take for one step of changes. Hardware switches make some hundred changes a second.
 const stepTimeout = 30 * time.Second
 
+// had is what a switch has: read, or the program of a plan and what is not ours. The program is made again when it is needed,
+// because a thousand switches have millions of flows.
+type had struct {
+	read    *program.State
+	plan    *program.Connectivity
+	foreign program.State
+}
+
+func (h had) state(s *attached) (*program.State, error) {
+	if h.plan == nil {
+		return h.read, nil
+	}
+	p, err := h.plan.Program(s.id)
+	if err != nil {
+		return nil, err
+	}
+	return p.State(h.foreign), nil
+}
+
 // synchronize brings a switch to each newer plan from the state that it has, until its channel ends.
 func (n *Network) synchronize(s *attached, state *program.State) {
-	again := time.NewTimer(0)
+	have := had{read: state}
+	again, audit, counted := time.NewTimer(time.Hour), time.NewTimer(auditInterval), time.NewTimer(countInterval)
 	defer again.Stop()
-	<-again.C
+	defer audit.Stop()
+	defer counted.Stop()
+	again.Stop()
 	for {
 		select {
 		case <-s.conn.Done():
@@ -27,19 +52,50 @@ func (n *Network) synchronize(s *attached, state *program.State) {
 			return
 		case <-s.wake:
 		case <-again.C:
+		case <-audit.C:
+			audit.Reset(auditInterval)
+			have = had{}
+		case <-counted.C:
+			counted.Reset(countInterval)
+			if n.complete(s, have) {
+				continue
+			}
+			n.options.Log.Warn("a switch has lost flows, or somebody changed them", "switch", s.id)
+			have = had{}
 		}
 		plan, version := n.planFor(s)
 		if plan == nil {
 			continue
 		}
-		next, err := n.bring(s, plan, state)
-		state = next
+		var err error
+		have, err = n.bring(s, plan, have)
 		if err != nil && s.conn.Err() == nil {
 			n.options.Log.Warn("a switch does not have what it should", "switch", s.id, "error", err)
 			again.Reset(retry)
 		}
 		n.brought(s, version, err)
 	}
+}
+
+// complete reports whether a switch has as many flows of ours as it was given.
+func (n *Network) complete(s *attached, have had) bool {
+	if have.plan == nil {
+		return true // it is read again in any case
+	}
+	p, err := have.plan.Program(s.id)
+	if err != nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, stepTimeout)
+	defer cancel()
+	filter := openflow.AllFlows()
+	filter.Cookie, filter.CookieMask = program.Managed.Cookie, program.Managed.CookieMask
+	sum, err := s.conn.Multipart(ctx, &openflow.AggregateRequest{FlowFilter: filter})
+	if err != nil {
+		return true // the session ends, or the switch cannot tell
+	}
+	got, ok := sum.(*openflow.Aggregate)
+	return !ok || int(got.Flows) == len(p.State(have.foreign).Flows)-len(have.foreign.Flows)
 }
 
 func (n *Network) planFor(s *attached) (*program.Connectivity, int) {
@@ -60,20 +116,22 @@ func (n *Network) brought(s *attached, version int, err error) {
 	s.done, s.problem = version, err
 }
 
-// bring brings a switch to a plan from the state that it had, nil if that is unknown, and returns the state that it has.
-func (n *Network) bring(s *attached, c *program.Connectivity, state *program.State) (*program.State, error) {
+// bring brings a switch to a plan from what it had, and returns what it has.
+func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, error) {
 	want, err := c.Program(s.id)
 	if err != nil {
-		return state, err
+		return have, err
 	}
-	if state == nil {
-		if state, err = read(n.ctx, s.conn); err != nil {
-			return nil, fmt.Errorf("cannot read what it has: %w", err)
-		}
+	state, err := have.state(s)
+	if state == nil && err == nil {
+		state, err = read(n.ctx, s.conn)
+	}
+	if err != nil {
+		return had{}, fmt.Errorf("cannot read what it has: %w", err)
 	}
 	plan, err := program.Diff(want, *state, program.Managed)
 	if err != nil {
-		return state, err
+		return have, err
 	}
 	for _, step := range plan.Steps {
 		messages := make([]openflow.Message, len(step))
@@ -84,13 +142,13 @@ func (n *Network) bring(s *attached, c *program.Connectivity, state *program.Sta
 		err := s.conn.Apply(ctx, messages...)
 		cancel()
 		if err != nil {
-			return nil, explain(err, step) // what it has is read again
+			return had{}, explain(err, step) // what it has is read again
 		}
 	}
 	for _, c := range plan.Collisions {
 		err = errors.Join(err, errors.New(c.String()))
 	}
-	return want.State(*state, program.Managed), err
+	return had{plan: c, foreign: state.Foreign(program.Managed)}, err
 }
 
 // explain adds to the errors of changes what they were for.
