@@ -145,6 +145,19 @@ func (l *LinkLearner) SwitchGone(id DPID, now time.Time) []Event {
 	return events
 }
 
+// Hold keeps the links of a switch that cannot send or report discovery frames, because its channel is silent: as if all had
+// been observed now.
+func (l *LinkLearner) Hold(id DPID, now time.Time) {
+	for to, e := range l.ears {
+		for from, heard := range e.from {
+			if from.Switch == id || to.Switch == id {
+				heard.last = now
+				e.from[from] = heard
+			}
+		}
+	}
+}
+
 // Expire removes directions that were not observed for the timeout, and names links that stayed one-way for as long.
 // The more often it is called, the sooner a silent failure is found.
 func (l *LinkLearner) Expire(now time.Time) []Event {

@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,10 +34,34 @@ type world struct {
 	events []fabric.Event
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
+	// cut are the channels that pass nothing, by switch.
+	cut []atomic.Bool
+}
+
+// cutConn is a connection of which both directions can fall silent, as in a partition.
+type cutConn struct {
+	net.Conn
+	cut *atomic.Bool
+}
+
+func (c cutConn) Write(b []byte) (int, error) {
+	if c.cut.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+func (c cutConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err != nil || !c.cut.Load() {
+			return n, err
+		}
+	}
 }
 
 func newWorld(t *testing.T, switches int, cables [][2]int) *world {
-	w := &world{T: t, net: oftest.NewNetwork()}
+	w := &world{T: t, net: oftest.NewNetwork(), cut: make([]atomic.Bool, switches)}
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -82,11 +108,14 @@ func (w *world) start(generation uint64) {
 		w.events = append(w.events, e)
 	}})
 	w.live = live
-	for _, s := range w.sw {
+	for i, s := range w.sw {
 		w.ended.Go(func() {
 			s.Dial(ctx, 0, func(context.Context) (net.Conn, error) {
+				if w.cut[i].Load() {
+					return nil, errors.New("no way to the controller")
+				}
 				ours, theirs := net.Pipe()
-				w.ended.Go(func() { _ = live.Serve(ours) })
+				w.ended.Go(func() { _ = live.Serve(cutConn{ours, &w.cut[i]}) })
 				return theirs, nil
 			})
 		})
@@ -301,6 +330,40 @@ func TestSuccession(t *testing.T) {
 					t.Errorf("switch %d: the flow %v was set again", s.DatapathID(), f)
 				}
 			}
+		}
+	})
+}
+
+// A switch that the controller cannot reach goes on as before, and so does what passes it. Its death is seen by its neighbours.
+func TestPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, [][2]int{{0, 1}, {1, 2}, {2, 3}}) // no way around
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		w.cut[1].Store(true)
+		for range 10 {
+			w.settle(time.Second)
+			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+				t.Fatalf("while the controller cannot reach switch 2: no answer: %v", missing)
+			}
+		}
+		if !w.has(fabric.SwitchRemoved, "does not answer") {
+			t.Error("no event of the switch that does not answer")
+		}
+		w.cut[1].Store(false)
+		for range 12 {
+			w.settle(time.Second)
+			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+				t.Fatalf("after the controller reaches switch 2 again: no answer: %v", missing)
+			}
+		}
+		w.cut[1].Store(true)
+		w.settle(10 * time.Second)
+		w.cables[0].Unplug()
+		w.settle(time.Second)
+		if got := len(w.live.Plan().Topology.Links()); got != 4 {
+			t.Errorf("%d links, want 4: the cable to a switch that is not reached was unplugged", got)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -25,6 +26,8 @@ const (
 	settle = 3 * tick
 	// linkInterval and linkTimeout find a link that passes nothing within a second: two frames may be lost.
 	linkInterval, linkTimeout = 4 * tick, 9 * tick
+	// silence is after what time without a message a switch cannot be asked about its links.
+	silence = linkInterval + 2*tick
 	// hostInterval is the interval of discovery frames at ports of hosts.
 	hostInterval = 5 * time.Second
 	// firstPlan is after what time the first plan is made: the switches have connected, and three discovery frames have passed.
@@ -60,6 +63,7 @@ type Network struct {
 	links    *fabric.LinkLearner
 	hosts    *fabric.HostLearner
 	ports    map[fabric.PortID]*port
+	absent   map[fabric.DPID]absent
 	labels   map[fabric.DPID]uint16
 	// wires counts changes of switches, ports and links, and planned is the count that tree and next are of.
 	wires, planned int
@@ -101,7 +105,7 @@ func New(ctx context.Context, o Options) *Network {
 		o.Log = slog.Default()
 	}
 	n := &Network{
-		options: o, switches: map[fabric.DPID]*attached{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{},
+		options: o, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{},
 		links: fabric.NewLinkLearner(linkTimeout, nil), hosts: fabric.NewHostLearner(rules, nil), unknown: buckets{},
 	}
 	n.ctx, n.end = context.WithCancel(ctx)
@@ -117,9 +121,17 @@ func New(ctx context.Context, o Options) *Network {
 	return n
 }
 
+// SessionOptions returns the options of the sessions that a loop leads, without Handle. A switch is asked often whether it is alive,
+// so that a link that passes nothing can be told from a channel that is silent.
+func SessionOptions() session.Options {
+	return session.Options{EchoInterval: linkInterval, EchoTimeout: 5*time.Second - linkInterval}
+}
+
 // Serve carries the channel of a switch that has connected, until it ends. The error is why.
 func (n *Network) Serve(conn net.Conn) error {
-	c, err := session.Open(n.ctx, conn, session.Options{Handle: n.Handle})
+	o := SessionOptions()
+	o.Handle = n.Handle
+	c, err := session.Open(n.ctx, conn, o)
 	if err != nil {
 		return err
 	}
@@ -162,6 +174,7 @@ func (n *Network) attach(s *attached) {
 	}
 	n.switches[s.id] = s
 	now := time.Now()
+	n.returns(s.id, now)
 	if n.began.IsZero() {
 		n.began = now
 	}
@@ -180,7 +193,10 @@ func (n *Network) detach(s *attached) {
 	if n.switches[s.id] != s {
 		return // it was replaced
 	}
-	why := s.conn.Err()
+	why := cmp.Or(s.conn.Err(), n.ctx.Err())
+	if errors.Is(why, session.ErrSilent) {
+		n.keep(s.id)
+	}
 	n.event(fabric.Event{Kind: fabric.SwitchRemoved, Switch: s.id, Text: fmt.Sprintf("switch %v is disconnected: %v", s.id, why)})
 	n.remove(s)
 	n.replan()
@@ -270,11 +286,17 @@ func (n *Network) tick() {
 		return
 	}
 	now := time.Now()
+	for _, s := range n.switches {
+		if s.conn.Silent() >= silence {
+			n.links.Hold(s.id, now)
+		}
+	}
 	if found := n.links.Expire(now); len(found) > 0 {
 		n.events(found)
 		n.wires++
 		n.replan()
 	}
+	n.expireAbsent(now)
 	if found := n.hosts.Expire(now); len(found) > 0 {
 		n.events(found)
 		n.replan()
@@ -330,8 +352,9 @@ func (n *Network) parts() fabric.Parts {
 		}
 		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: capacity, Source: source, Cost: 1})
 	}
+	n.addAbsent(&parts)
 	for _, h := range n.hosts.Hosts() {
-		if n.ports[h.At] != nil {
+		if n.ports[h.At] != nil || n.isAbsent(h.At.Switch) {
 			parts.Hosts = append(parts.Hosts, h)
 		}
 	}

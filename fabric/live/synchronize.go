@@ -60,7 +60,7 @@ func (n *Network) synchronize(s *attached, state *program.State) {
 			if n.complete(s, have) {
 				continue
 			}
-			n.options.Log.Warn("a switch has lost flows, or somebody changed them", "switch", s.id)
+			n.options.Log.Warn("a switch has not as many flows as it was given", "switch", s.id)
 			have = had{}
 		}
 		plan, version := n.planFor(s)

@@ -39,6 +39,11 @@ func (l *liveness) after(d time.Duration, f func()) {
 	}
 }
 
+// Silent returns for how long the switch has sent nothing.
+func (c *Conn) Silent() time.Duration {
+	return time.Since(c.alive.began) - time.Duration(c.alive.last.Load())
+}
+
 // watch begins to look whether the switch is alive.
 func (c *Conn) watch() {
 	interval, timeout := cmp.Or(c.options.EchoInterval, DefaultEchoInterval), cmp.Or(c.options.EchoTimeout, DefaultEchoTimeout)
@@ -48,7 +53,7 @@ func (c *Conn) watch() {
 	var look func()
 	look = func() {
 		last := l.last.Load()
-		silent := time.Since(l.began) - time.Duration(last)
+		silent := c.Silent()
 		if silent >= interval+timeout {
 			c.end(ErrSilent)
 			return
