@@ -203,10 +203,18 @@ func (f *flow) openTCP(number int, from, to end, listeners map[listenKey]*listen
 	return l, nil
 }
 
-// listen opens a listening socket at e.
+// listen opens a listening socket at e. One of multipath TCP listens at all addresses of the host: a subflow to another address
+// that the host announces needs a listener there.
 func (f *flow) listen(e end) (fd int, addr netip.AddrPort, err error) {
+	at := e.addr
+	if f.MPTCP {
+		at = netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())
+		if e.addr.Addr().Is6() {
+			at = netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
+		}
+	}
 	err = e.host.Do(func() error {
-		if fd, err = newSocket(&f.Flow, unix.SOCK_STREAM, e.addr); err != nil {
+		if fd, err = newSocket(&f.Flow, unix.SOCK_STREAM, at); err != nil {
 			return err
 		}
 		err := unix.Listen(fd, 4096)
@@ -218,6 +226,7 @@ func (f *flow) listen(e end) (fd int, addr netip.AddrPort, err error) {
 		}
 		return err
 	})
+	addr = netip.AddrPortFrom(e.addr.Addr(), addr.Port())
 	if err != nil {
 		err = fmt.Errorf("listen: %w", err)
 	}

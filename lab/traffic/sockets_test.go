@@ -133,6 +133,17 @@ func TestMPTCP(t *testing.T) {
 	if f := run(); f.Subflows != 2 {
 		t.Errorf("%d subflows, want 2", f.Subflows)
 	}
+	// The server announces another address.
+	labtest.Run(t, client, "ip", "mptcp", "endpoint", "flush")
+	labtest.Run(t, client, "ip", "mptcp", "limits", "set", "add_addr_accepted", "2")
+	labtest.Run(t, l.Node("server"), "ip", "addr", "add", "10.8.0.2/24", "dev", "router")
+	labtest.Run(t, router, "ip", "addr", "add", "10.8.0.1/24", "dev", "server")
+	labtest.Run(t, client, "ip", "route", "add", "10.8.0.0/24", "via", "10.9.0.2")
+	labtest.Run(t, l.Node("server"), "ip", "route", "add", "10.9.0.0/24", "via", "10.8.0.1")
+	labtest.Run(t, l.Node("server"), "ip", "mptcp", "endpoint", "add", "10.8.0.2", "signal")
+	if f := run(); f.Subflows != 2 {
+		t.Errorf("%d subflows to the addresses that the server announces, want 2", f.Subflows)
+	}
 	// Where multipath TCP is turned off, the error says so.
 	for _, n := range []string{"client", "server"} {
 		if err := l.Node(n).Do(func() error { return os.WriteFile("/proc/sys/net/mptcp/enabled", []byte("0"), 0) }); err != nil {
