@@ -274,7 +274,11 @@ func (f *flow) finishTCP(l *listener, deadline time.Time) error {
 			*other = fd
 			delete(l.accepted, peer)
 			if l.flows--; l.flows == 0 {
-				unix.Close(l.fd)
+				if f.MPTCP {
+					f.joins = l.fd
+				} else {
+					unix.Close(l.fd)
+				}
 				l.fd = -1
 			}
 			break

@@ -101,7 +101,7 @@ func StartProbe(ctx context.Context, hosts Hosts, p Probe) (*Prober, error) {
 	if p.Every < 100*time.Microsecond || p.Payload < probeHeader || p.Payload > maxPayload {
 		return nil, fmt.Errorf("probe %q: the interval %v is below 100us, or the payload of %d is not between %d and %d", p.Name, p.Every, p.Payload, probeHeader, maxPayload)
 	}
-	f := flow{send: -1, recv: -1, Flow: Flow{
+	f := flow{send: -1, recv: -1, joins: -1, Flow: Flow{
 		Name: p.Name, From: p.From, To: p.To, Protocol: UDP, IPv6: p.IPv6,
 		SrcPort: p.SrcPort, DstPort: p.DstPort, DSCP: p.DSCP, Mark: p.Mark,
 	}}

@@ -65,6 +65,7 @@ type Session struct {
 type flow struct {
 	Flow
 	send, recv     int // sockets
+	joins          int // the listener of a flow of multipath TCP, for subflows that come later; -1 without
 	from, to       netip.AddrPort
 	frame, payload int // layer-2 bytes of a full frame, and its payload
 	congestion     string
@@ -195,7 +196,7 @@ func (s *Session) add(flows []Flow) error {
 		if spec.Seed == 0 {
 			spec.Seed = s.options.Seed
 		}
-		s.flows = append(s.flows, &flow{Flow: spec, send: -1, recv: -1})
+		s.flows = append(s.flows, &flow{Flow: spec, send: -1, recv: -1, joins: -1})
 	}
 	if s.options.UntilDone && !transfers {
 		return fmt.Errorf("the run should end with its transfers, but has none: add one, or set a duration")
@@ -351,7 +352,7 @@ func (s *Session) closeSockets() {
 		s.apps.close()
 	}
 	for _, f := range s.flows {
-		for _, fd := range []*int{&f.send, &f.recv} {
+		for _, fd := range []*int{&f.send, &f.recv, &f.joins} {
 			if *fd >= 0 {
 				unix.SetsockoptLinger(*fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 				unix.Close(*fd)

@@ -23,7 +23,7 @@ func TestUDPBatch(t *testing.T) {
 		payload int
 		batch   int
 	}{{unit.Mbit, 0, 1}, {segmentFrom, 0, 44}, {Unlimited, 100, 64}, {unit.Gbit, 1472, 44}, {unit.Gbit, 1473, 1}, {Unlimited, 30_000, 1}} {
-		f := &flow{send: -1, recv: -1, Flow: Flow{Name: "f", From: "a", To: "b", Protocol: UDP, Payload: c.payload, Schedule: Constant(c.rate)}}
+		f := &flow{send: -1, recv: -1, joins: -1, Flow: Flow{Name: "f", From: "a", To: "b", Protocol: UDP, Payload: c.payload, Schedule: Constant(c.rate)}}
 		from, to, err := f.ends(func(string) (Host, error) { return loopback{}, nil })
 		if err == nil {
 			err = f.openUDP(from, to, newUDPBatch())
