@@ -207,7 +207,10 @@ func (c *checker) hosts(hosts []Host, at func(field, object string, i int)) {
 				c.add(field+".addresses", "%s has the address %s, which no host can have: correct or remove it", object, a)
 			}
 			key := vlanAddr{h.VLAN, a}
-			if other, ok := owner[key]; ok {
+			switch other, ok := owner[key]; {
+			case ok && other == h.HostID:
+				c.add(field+".addresses", "%s has the address %s twice: remove one", object, a)
+			case ok:
 				c.add(field+".addresses", "hosts %s and %s have the same address %s: remove it from one", other, h.HostID, a)
 			}
 			owner[key] = h.HostID

@@ -91,8 +91,12 @@ type PortName struct {
 	Name string
 }
 
-// portNames are names of interfaces: up to 15 characters, as struct ofp_port has a field of 16 bytes that ends with 0.
-var portNames = regexp.MustCompile(`^[0-9A-Za-z_][!-~]{0,14}$`)
+var (
+	// portNames are up to 15 characters, because struct ofp_port has a field of 16 bytes that ends with 0.
+	portNames = regexp.MustCompile(`^[0-9A-Za-z_][!-~]{0,14}$`)
+	// ranges of numbers are not names, although a switch might report such a name.
+	ranges = regexp.MustCompile(`^[0-9]+-[0-9]+$`)
+)
 
 // ParsePortName parses a number, LOCAL (in any case), or a name. Digits are always a number.
 func ParsePortName(s string) (PortName, error) {
@@ -106,7 +110,7 @@ func ParsePortName(s string) (PortName, error) {
 		}
 		return PortName{No: PortNo(v)}, nil
 	}
-	if !portNames.MatchString(s) {
+	if !portNames.MatchString(s) || ranges.MatchString(s) {
 		return PortName{}, fmt.Errorf("%q is not a port: write its number, or the name that the switch reports, which has up to 15 characters without spaces", s)
 	}
 	return PortName{Name: s}, nil
@@ -121,10 +125,8 @@ func (p PortName) String() string {
 }
 
 func (p PortName) valid() bool {
-	if p.Name != "" {
-		return p.No == 0 && portNames.MatchString(p.Name)
-	}
-	return p.No.valid()
+	q, err := ParsePortName(p.String())
+	return err == nil && q == p
 }
 
 // PortRef is a port of the network as an operator writes it.

@@ -124,7 +124,7 @@ func TestParsePortName(t *testing.T) {
 			t.Errorf("%s: %+v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"", "0", "4294967041", "99999999999999999999", "-1", "eth 1", "é", "sixteen-letters-"} {
+	for _, in := range []string{"", "0", "4294967041", "99999999999999999999", "-1", "eth 1", "é", "sixteen-letters-", "1-46"} {
 		if got, err := ParsePortName(in); err == nil || !strings.Contains(err.Error(), "write ") {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
