@@ -19,7 +19,7 @@ func FormatNetwork(c fabric.Config) []byte {
 	items(p, "switches", c.Switches, func(s fabric.SwitchConfig) []string {
 		out := []string{"id: " + quote(s.ID.Colons())}
 		out = append(append(out, ifSet("name", s.Name)...), ifSet("site", s.Site)...)
-		return append(append(out, portRanges("host_ports", s.HostPorts)...), portRanges("link_ports", s.LinkPorts)...)
+		return append(append(out, portList("host_ports", s.HostPorts)...), portList("link_ports", s.LinkPorts)...)
 	})
 	if c.AcceptUnknown {
 		p.line("unknown_switches: accept")
@@ -72,15 +72,21 @@ func ifSet(key, value string) []string {
 	return []string{key + ": " + quote(value)}
 }
 
-// portRanges prints a list of ports, and consecutive numbers as a range.
-func portRanges(key string, ports []fabric.PortName) []string {
-	var out []string
+func portList(key string, ports []fabric.PortName) []string {
+	if len(ports) == 0 {
+		return nil
+	}
+	return []string{key + ": [" + strings.Join(texts(PortRanges(ports), quote), ", ") + "]"}
+}
+
+// PortRanges prints ports as host_ports and link_ports have them: three consecutive numbers or more are a range, 1-46.
+func PortRanges(ports []fabric.PortName) (out []string) {
 	for i := 0; i < len(ports); {
 		last := i
 		for last+1 < len(ports) && ports[last].Name == "" && ports[last+1].Name == "" && ports[last+1].No == ports[last].No+1 {
 			last++
 		}
-		text := quote(ports[i].String())
+		text := ports[i].String()
 		if last > i+1 {
 			text += "-" + ports[last].String()
 		} else {
@@ -88,8 +94,5 @@ func portRanges(key string, ports []fabric.PortName) []string {
 		}
 		out, i = append(out, text), last+1
 	}
-	if len(out) == 0 {
-		return nil
-	}
-	return []string{key + ": [" + strings.Join(out, ", ") + "]"}
+	return out
 }
