@@ -46,9 +46,29 @@ func only[T any](kind string, files []string, all []T, place func(T) (file strin
 func (a *app) loadInterfaces(c *cobra.Command, files []string, here bool) (config.Set, error) {
 	set, err := a.load(c, files, here)
 	if err == nil && len(set.Interfaces) == 0 {
-		err = config.Errors{{File: strings.Join(files, " "), Message: "no interface is configured: add a document that begins with kind: Interface"}}
+		err = config.Errors{{File: strings.Join(files, " "), Message: "no interface is configured: add a document that begins with kind: Interface" + readers(set)}}
 	}
 	return set, err
+}
+
+// readers names the kinds of documents that configure no device, with the command that reads each. It begins with a
+// semicolon, unless there are none.
+func readers(set config.Set) (out string) {
+	for _, k := range []struct {
+		kind, command string
+		documents     int
+	}{
+		{"Collective", "headgate collective run", len(set.Collectives)},
+		{"Controllers", "headgate controller", len(set.Controllers)},
+		{"Network", "headgate controller", len(set.Networks)},
+		{"Relay", "headgate relay run", len(set.Relays)},
+		{"Servers", "headgate probe mesh", len(set.Servers)},
+	} {
+		if k.documents > 0 {
+			out += fmt.Sprintf("; kind: %s is for \"%s\"", k.kind, k.command)
+		}
+	}
+	return out
 }
 
 // load reads a configuration. If the configuration is for this machine (here), load also resolves

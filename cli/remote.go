@@ -72,7 +72,7 @@ func (a *app) resolveRemotes(ctx context.Context, h apihost.Host, dev string) ([
 func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry bool, f format) error {
 	set, err := a.load(c, files, false)
 	if err == nil && len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
-		err = config.Errors{{File: strings.Join(files, " "), Message: "no document for a host: write documents with kind: Interface or kind: Collective"}}
+		err = config.Errors{{File: strings.Join(files, " "), Message: "no document for a host: write documents with kind: Interface or kind: Collective" + readers(set)}}
 	}
 	if err != nil {
 		return err

@@ -28,12 +28,14 @@ type Set struct {
 	Controllers []Controllers
 	// Relays configures relay agents.
 	Relays []Relay
+	// Networks configures networks of switches. No two have the same Name.
+	Networks []Network
 
 	names group.AltNames // see WithAltNames
 }
 
 func (s *Set) empty() bool {
-	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0 && len(s.Relays) == 0
+	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0 && len(s.Relays) == 0 && len(s.Networks) == 0
 }
 
 // kinds maps each document kind to the function that parses it. A new kind needs an entry here,
@@ -47,6 +49,9 @@ var kinds = map[string]func(*Set, *source, *node){
 	},
 	"Controllers": func(set *Set, s *source, n *node) {
 		set.Controllers = append(set.Controllers, controllersDocument(s, n))
+	},
+	"Network": func(set *Set, s *source, n *node) {
+		set.Networks = append(set.Networks, networkDocument(s, n))
 	},
 	"Relay": func(set *Set, s *source, n *node) {
 		set.Relays = append(set.Relays, relayDocument(s, n))
@@ -69,6 +74,7 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	l.checkDuplicateDevs()
 	l.checkDuplicateSets()
 	l.checkRelays()
+	l.checkNetworks()
 	if len(l.mistakes) > 0 {
 		slices.SortStableFunc(l.mistakes, func(a, b Error) int {
 			return cmp.Or(

@@ -194,7 +194,7 @@ func ranges(t *rapid.T, label string, least, most uint16) []group.Range {
 // FuzzParse: parsing does not panic or hang, mistakes have positions, and every valid
 // configuration survives a round trip.
 func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"testdata/mistakes/*.yaml", "testdata/valid/*.yaml"} {
+	for _, pattern := range []string{"testdata/mistakes/*.yaml", "testdata/valid/*.yaml", "testdata/network.yaml"} {
 		seed(f, pattern)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -214,9 +214,15 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+		for _, n := range set.Networks {
+			checkNetwork(t, n.Config)
+		}
 		var printed []byte
 		for _, i := range set.Interfaces {
 			printed = append(append(printed, "---\n"...), Format(i.Resolved.Interface)...)
+		}
+		if len(printed) == 0 {
+			return
 		}
 		again, err := Parse("printed", printed)
 		if err != nil {

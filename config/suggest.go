@@ -13,6 +13,7 @@ var aliases = map[string]string{
 	"protocol": "proto", "source": "src", "saddr": "src", "destination": "dst", "daddr": "dst", "dest": "dst",
 	"srcport": "sport", "dstport": "dport", "fwmark": "mark", "tos": "dscp", "vlan_id": "vlan",
 	"mac": "smac", "ether": "smac", "srcmac": "smac", "src_mac": "smac", "8021p": "pcp", "cos": "pcp", "qos": "pcp", "except": "not", "exclude": "not", "unless": "not",
+	"dpid": "id", "datapath_id": "id", "datapath-id": "id", "ip": "addresses", "ips": "addresses", "metric": "cost", "port": "at",
 	"borrow": "spare", "lending": "spare", "algorithm": "engine",
 }
 

@@ -23,7 +23,7 @@ func (e *Invalid) Error() string { return e.Problem }
 
 // checker collects mistakes.
 type checker struct {
-	errs     []error
+	errs     []*Invalid
 	switches map[DPID]string // label
 	ports    map[PortID]bool
 	links    map[PortID]LinkID // the link that leaves the port, or the reverse of the one that arrives
@@ -45,8 +45,12 @@ func check(p Parts) error {
 		c.link(fmt.Sprintf("links[%d]", i), l)
 	}
 	c.usedTwice(p.Links)
-	c.hosts(p.Hosts)
-	return errors.Join(c.errs...)
+	c.hosts(p.Hosts, func(field, object string, i int) { c.hostPort(field, object, p.Hosts[i].At) })
+	var all []error
+	for _, e := range c.errs {
+		all = append(all, e)
+	}
+	return errors.Join(all...)
 }
 
 // sites checks sites and returns their parents.
@@ -177,7 +181,8 @@ func (c *checker) usedTwice(links []Link) {
 	}
 }
 
-func (c *checker) hosts(hosts []Host) {
+// hosts checks hosts. at checks the port of a host, by its index.
+func (c *checker) hosts(hosts []Host, at func(field, object string, i int)) {
 	seen := map[HostID]bool{}
 	owner := map[vlanAddr]HostID{}
 	for i, h := range hosts {
@@ -196,20 +201,27 @@ func (c *checker) hosts(hosts []Host) {
 			c.add(field+".mac", "%s is listed twice: remove one", object)
 		}
 		seen[h.HostID] = true
-		c.port(field+".at", object, h.At)
-		if l, ok := c.links[h.At]; ok {
-			c.add(field+".at", "%s is at port %s, which has a link to %s: a port with a link has no hosts; correct the port", object, c.label(h.At), c.label(l.To))
-		}
+		at(field+".at", object, i)
 		for _, a := range h.Addrs {
 			if !hostAddr(a) {
 				c.add(field+".addresses", "%s has the address %s, which no host can have: correct or remove it", object, a)
 			}
 			key := vlanAddr{h.VLAN, a}
-			if other, ok := owner[key]; ok {
+			switch other, ok := owner[key]; {
+			case ok && other == h.HostID:
+				c.add(field+".addresses", "%s has the address %s twice: remove one", object, a)
+			case ok:
 				c.add(field+".addresses", "hosts %s and %s have the same address %s: remove it from one", other, h.HostID, a)
 			}
 			owner[key] = h.HostID
 		}
+	}
+}
+
+func (c *checker) hostPort(field, object string, at PortID) {
+	c.port(field, object, at)
+	if l, ok := c.links[at]; ok {
+		c.add(field, "%s is at port %s, which has a link to %s: a port with a link has no hosts; correct the port", object, c.label(at), c.label(l.To))
 	}
 }
 

@@ -43,15 +43,16 @@ func TestNewRefuses(t *testing.T) {
 			b.Sites[1].Parent = "lab"
 			b.Sites = []Site{b.Sites[2], b.Sites[1], b.Sites[0]}
 		}, "sites[1].parent", "sites form a loop: lab in lab: remove"},
-		"site in itself":     {func(b *builder) { b.Sites[2].Parent = "rack" }, "sites[2].parent", "sites form a loop: rack in rack"},
-		"group MAC":          {func(b *builder) { b.Hosts[0].MAC[0] = 1 }, "hosts[0].mac", "its first octet must be even"},
-		"MAC 0":              {func(b *builder) { b.Hosts[0].MAC = MAC{} }, "hosts[0].mac", "the MAC must not be 0"},
-		"VLAN 4095":          {func(b *builder) { b.Hosts[0].VLAN = 4095 }, "hosts[0].vlan", "is in VLAN 4095: write 1 to 4094"},
-		"host twice":         {func(b *builder) { b.Hosts[1].HostID = b.Hosts[0].HostID }, "hosts[1].mac", "host 02:00:00:00:00:01 is listed twice"},
-		"host at no port":    {func(b *builder) { b.Hosts[0].At.Port = 9 }, "hosts[0].at", "switch s1 has no port 9"},
-		"host at a link":     {func(b *builder) { b.Hosts[0].At.Port = 1 }, "hosts[0].at", "is at port s1/1, which has a link to s2/1: a port with a link has no hosts"},
-		"address of no host": {func(b *builder) { b.Hosts[0].Addrs[0] = netip.MustParseAddr("224.0.0.1") }, "hosts[0].addresses", "has the address 224.0.0.1, which no host can have"},
-		"address twice":      {func(b *builder) { b.Hosts[1].Addrs = b.Hosts[0].Addrs }, "hosts[1].addresses", "hosts 02:00:00:00:00:01 and 02:00:00:00:00:02 have the same address 10.0.0.1"},
+		"site in itself":          {func(b *builder) { b.Sites[2].Parent = "rack" }, "sites[2].parent", "sites form a loop: rack in rack"},
+		"group MAC":               {func(b *builder) { b.Hosts[0].MAC[0] = 1 }, "hosts[0].mac", "its first octet must be even"},
+		"MAC 0":                   {func(b *builder) { b.Hosts[0].MAC = MAC{} }, "hosts[0].mac", "the MAC must not be 0"},
+		"VLAN 4095":               {func(b *builder) { b.Hosts[0].VLAN = 4095 }, "hosts[0].vlan", "is in VLAN 4095: write 1 to 4094"},
+		"host twice":              {func(b *builder) { b.Hosts[1].HostID = b.Hosts[0].HostID }, "hosts[1].mac", "host 02:00:00:00:00:01 is listed twice"},
+		"host at no port":         {func(b *builder) { b.Hosts[0].At.Port = 9 }, "hosts[0].at", "switch s1 has no port 9"},
+		"host at a link":          {func(b *builder) { b.Hosts[0].At.Port = 1 }, "hosts[0].at", "is at port s1/1, which has a link to s2/1: a port with a link has no hosts"},
+		"address of no host":      {func(b *builder) { b.Hosts[0].Addrs[0] = netip.MustParseAddr("224.0.0.1") }, "hosts[0].addresses", "has the address 224.0.0.1, which no host can have"},
+		"address twice at a host": {func(b *builder) { b.Hosts[0].Addrs = append(b.Hosts[0].Addrs, b.Hosts[0].Addrs...) }, "hosts[0].addresses", "host 02:00:00:00:00:01 has the address 10.0.0.1 twice: remove one"},
+		"address twice":           {func(b *builder) { b.Hosts[1].Addrs = b.Hosts[0].Addrs }, "hosts[1].addresses", "hosts 02:00:00:00:00:01 and 02:00:00:00:00:02 have the same address 10.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := smallNetwork()

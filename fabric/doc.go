@@ -18,6 +18,9 @@
 // people and for the log, and their results are parts of the next Topology. They trust what they are given: a caller
 // authenticates discovery frames.
 //
+// Config is what an operator writes of a network. Its ports may be written by name; Bind replaces the names by numbers
+// when switches have reported them.
+//
 // # Paths
 //
 // Shortest, LeastLoaded, KShortest and Disjoint take filters of links. Residual bandwidth at one moment is the filter

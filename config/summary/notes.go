@@ -9,10 +9,13 @@ import (
 )
 
 // Notes returns notes about the groups whose guarantee does not cover the guarantees of all of their clients, and
-// those of relay agents.
+// those of relay agents and networks.
 func Notes(set config.Set) (out []config.Note) {
 	for _, r := range set.Relays {
 		out = append(out, r.Notes...)
+	}
+	for _, n := range set.Networks {
+		out = append(out, n.Notes...)
 	}
 	for _, i := range set.Interfaces {
 		for _, d := range []struct {

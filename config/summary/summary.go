@@ -16,6 +16,7 @@ type Report struct {
 	Servers     []Servers     `json:"servers,omitempty"`
 	Collectives []Collective  `json:"collectives,omitempty"`
 	Relays      []Relay       `json:"relays,omitempty"`
+	Networks    []Network     `json:"networks,omitempty"`
 }
 
 // Interface describes a document of kind Interface.
@@ -35,7 +36,7 @@ type Interface struct {
 
 // Of describes a valid configuration.
 func Of(set config.Set) Report {
-	return Report{OK: true, Interfaces: interfaces(set), Servers: servers(set), Collectives: collectives(set), Relays: relays(set)}
+	return Report{OK: true, Interfaces: interfaces(set), Servers: servers(set), Collectives: collectives(set), Relays: relays(set), Networks: networks(set)}
 }
 
 func interfaces(set config.Set) (out []Interface) {

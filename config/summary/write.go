@@ -26,6 +26,11 @@ func (r Report) Write(w io.Writer) error {
 	for _, one := range r.Relays {
 		one.write(w)
 	}
+	for _, one := range r.Networks {
+		if err := one.write(w); err != nil {
+			return err
+		}
+	}
 	for n, i := range r.Interfaces {
 		if n > 0 {
 			fmt.Fprintln(w)

@@ -25,6 +25,9 @@ const (
 // MaxSwitches is how many switches a network can have.
 const MaxSwitches = int(lastLabel-firstLabel) + 1
 
+// MaxHostVLAN is the highest VLAN id that frames of hosts can have: those above are labels.
+const MaxHostVLAN = firstLabel - 1
+
 // AssignLabels gives each switch a label, and those that have one keep it.
 func AssignLabels(have map[fabric.DPID]uint16, switches []fabric.Switch) (map[fabric.DPID]uint16, error) {
 	if len(switches) > MaxSwitches {
