@@ -34,7 +34,9 @@ type HostLearner struct {
 	at    map[PortID]map[HostID]bool
 	links map[PortID]bool
 	down  map[PortID]bool
-	noted map[note]time.Time
+	// trusted are ports without a bound on hosts.
+	trusted map[PortID]bool
+	noted   map[note]time.Time
 	// moving are the hosts with a candidate, and scanned is when Expire last looked at all hosts.
 	moving  map[HostID]bool
 	scanned time.Time
@@ -79,6 +81,15 @@ func NewHostLearner(rules HostRules, label func(PortID) string) *HostLearner {
 		hosts: map[HostID]*station{}, addrs: map[vlanAddr]HostID{}, at: map[PortID]map[HostID]bool{},
 		links: map[PortID]bool{}, down: map[PortID]bool{}, noted: map[note]time.Time{},
 		moving: map[HostID]bool{},
+	}
+}
+
+// SetBounds replaces the greatest number of hosts at a port, and the ports that have no such bound: those of routers and of
+// switches of other networks.
+func (l *HostLearner) SetBounds(perPort int, trusted []PortID) {
+	l.rules.PerPort, l.trusted = perPort, map[PortID]bool{}
+	for _, p := range trusted {
+		l.trusted[p] = true
 	}
 }
 
@@ -149,7 +160,7 @@ func (l *HostLearner) admit(s Sighting, now time.Time) (*station, []Event) {
 // full returns why a port can have no further host, empty if it can.
 func (l *HostLearner) full(p PortID) string {
 	switch {
-	case len(l.at[p]) >= l.rules.PerPort:
+	case len(l.at[p]) >= l.rules.PerPort && !l.trusted[p]:
 		return "port " + l.label(p) + " has " + count(l.rules.PerPort, "host") + ", the maximum: further hosts there are not learned until one expires"
 	case len(l.hosts) >= l.rules.Total:
 		return "the network has " + count(l.rules.Total, "host") + ", the maximum: further hosts are not learned until one expires; the last was at port " + l.label(p)
@@ -178,7 +189,7 @@ func (l *HostLearner) elsewhere(h *station, p PortID, now time.Time) (moved bool
 // move puts a host at another port, if there is no bound against it.
 func (l *HostLearner) move(h *station, p PortID, now time.Time) (moved bool, events []Event) {
 	l.settle(h)
-	if len(l.at[p]) >= l.rules.PerPort {
+	if len(l.at[p]) >= l.rules.PerPort && !l.trusted[p] {
 		return false, l.note(nil, now, Event{Kind: HostLimit, Port: p}, l.full(p))
 	}
 	from := h.At

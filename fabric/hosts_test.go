@@ -340,3 +340,19 @@ func BenchmarkHostLearner(b *testing.B) {
 		b.Fatal(fmt.Sprint(n, " hosts"))
 	}
 }
+
+// A port of a router has any number of hosts, and other ports the number that was set.
+func TestSetBounds(t *testing.T) {
+	l := NewHostLearner(HostRules{Silence: time.Second, Expiry: time.Hour, PerPort: 1, Total: 1000, PerHost: 4}, nil)
+	router, other := PortID{1, 1}, PortID{1, 2}
+	l.SetBounds(2, []PortID{router})
+	now := time.Unix(1, 0)
+	for n := range 10 {
+		for i, p := range []PortID{router, other} {
+			ok, events := l.Observe(Sighting{HostID: HostID{MAC: MAC{2, 0, 0, 0, byte(i), byte(n)}}, At: p}, now)
+			if want := p == router || n < 2; ok != want {
+				t.Errorf("host %d at port %v: %v, %v", n, p, ok, events)
+			}
+		}
+	}
+}

@@ -67,7 +67,9 @@ func (n *Network) addAbsent(parts *fabric.Parts) {
 	for _, l := range parts.Links {
 		found[l.From], found[l.To] = true, true
 	}
-	up := func(p fabric.PortID) bool { return n.ports[p] != nil || n.switches[p.Switch] == nil && n.isAbsent(p.Switch) }
+	up := func(p fabric.PortID) bool {
+		return n.ports[p] != nil || n.switches[p.Switch] == nil && n.isAbsent(p.Switch)
+	}
 	for id, a := range n.absent {
 		if n.switches[id] == nil {
 			parts.Switches = append(parts.Switches, a.Switch)

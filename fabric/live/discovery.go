@@ -122,9 +122,11 @@ func (n *Network) discoverDue(now time.Time) {
 	for id, p := range n.ports {
 		interval := hostInterval
 		switch {
+		case n.isHostPort(id):
+			continue
 		case p.heard:
 			interval = linkInterval
-		case !p.ready && now.Sub(p.since) >= settle:
+		case !p.ready && !n.isLinkPort(id) && now.Sub(p.since) >= settle:
 			p.ready, settled = true, true
 		case !p.ready:
 			interval = tick
@@ -152,6 +154,13 @@ func (n *Network) discovered(at fabric.PortID, frame []byte, now time.Time) {
 	}
 	p := n.ports[at]
 	if p == nil || n.switches[from.Switch] == nil {
+		return
+	}
+	if n.isHostPort(at) || n.isHostPort(from) {
+		n.counters.Forged++
+		if n.noteOnce(at, now) {
+			n.event(fabric.Event{Kind: fabric.LinkFaulty, Port: at, Text: "port " + n.label(at) + " received a discovery frame of " + n.label(from) + ", and one of the two is in host_ports: remove the cable, or the port from the list"})
+		}
 		return
 	}
 	if !p.heard {

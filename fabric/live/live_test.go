@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/openflow/oftest"
 	"headgate.dev/headgate/fabric/program"
+	"headgate.dev/headgate/unit"
 )
 
 // world is switches in memory with a host each at port 1, and the loop that they are connected to.
@@ -364,6 +365,52 @@ func TestPartition(t *testing.T) {
 		w.settle(time.Second)
 		if got := len(w.live.Plan().Topology.Links()); got != 4 {
 			t.Errorf("%d links, want 4: the cable to a switch that is not reached was unplugged", got)
+		}
+	})
+}
+
+// What an operator writes holds: names, capacities and costs, switches that may not connect, ports of hosts without a delay and
+// without links, ports of links without hosts, and a cable in the wrong place.
+func TestConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		ref := func(id fabric.DPID, port string) fabric.PortRef {
+			name, err := fabric.ParsePortName(port)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fabric.PortRef{Switch: id, Port: name}
+		}
+		w.live.Configure(fabric.Config{
+			Name: "ring", Switches: []fabric.SwitchConfig{
+				{ID: 1, Name: "one", HostPorts: []fabric.PortName{{No: 1}, {Name: "p99"}}, LinkPorts: []fabric.PortName{{No: 2}}}, {ID: 2, Name: "two"}, {ID: 3, Name: "three"},
+			},
+			Links: []fabric.LinkConfig{
+				{Ends: [2]fabric.PortRef{ref(1, "2"), ref(2, "p2")}, Capacity: 100 * unit.Mbit, Back: 50 * unit.Mbit, Cost: 7},
+				{Ends: [2]fabric.PortRef{ref(2, "3"), ref(3, "p3")}, Capacity: 100 * unit.Mbit, Cost: 1}, // it is at port 2 of three
+			},
+			HostsPerPort: 64,
+		})
+		w.settle(2 * time.Second)
+		topology := w.live.Plan().Topology
+		if _, ok := topology.Switch(4); ok || !slices.Equal(w.live.Switches(), []fabric.DPID{1, 2, 3}) {
+			t.Errorf("switches %v, want those of the file", w.live.Switches())
+		}
+		l, _ := topology.Link(fabric.LinkID{From: fabric.PortID{Switch: 1, Port: 2}, To: fabric.PortID{Switch: 2, Port: 2}})
+		back, _ := topology.Link(l.Reverse())
+		if l.Capacity != 100*unit.Mbit || back.Capacity != 50*unit.Mbit || l.Cost != 7 || l.Source != fabric.Configured {
+			t.Errorf("link %+v and %+v", l, back)
+		}
+		if !w.has(fabric.LinkFaulty, "the configuration says") || !w.has(fabric.LinkAdded, "one/2 -> two/2") {
+			t.Error("no event of a cable in the wrong place, or none with the names")
+		}
+		for _, c := range []struct {
+			port fabric.PortNo
+			want bool
+		}{{1, true}, {99, false}, {2, false}} { // 99 is down
+			if got := w.live.Plan().HostPort(fabric.PortID{Switch: 1, Port: c.port}); got != c.want {
+				t.Errorf("port %d belongs to hosts: %v, want %v", c.port, got, c.want)
+			}
 		}
 	})
 }

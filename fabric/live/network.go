@@ -64,6 +64,7 @@ type Network struct {
 	hosts    *fabric.HostLearner
 	ports    map[fabric.PortID]*port
 	absent   map[fabric.DPID]absent
+	config   configured
 	labels   map[fabric.DPID]uint16
 	// wires counts changes of switches, ports and links, and planned is the count that tree and next are of.
 	wires, planned int
@@ -106,8 +107,9 @@ func New(ctx context.Context, o Options) *Network {
 	}
 	n := &Network{
 		options: o, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{},
-		links: fabric.NewLinkLearner(linkTimeout, nil), hosts: fabric.NewHostLearner(rules, nil), unknown: buckets{},
+		unknown: buckets{},
 	}
+	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
 	n.ctx, n.end = context.WithCancel(ctx)
 	n.ticker = time.AfterFunc(tick, n.tick)
 	context.AfterFunc(n.ctx, func() {
@@ -143,6 +145,12 @@ func (n *Network) Serve(conn net.Conn) error {
 // session's messages must go to Handle; it stays open.
 func (n *Network) Lead(c *session.Conn) error {
 	s := &attached{id: fabric.DPID(c.DatapathID()), conn: c, wake: make(chan struct{}, 1)}
+	n.mu.Lock()
+	err := n.accepts(s.id)
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	if _, err := c.SetRole(n.ctx, openflow.RoleMaster, n.options.Generation); err != nil {
 		return fmt.Errorf("switch %v: cannot become its master: %w", s.id, err)
 	}
@@ -175,6 +183,7 @@ func (n *Network) attach(s *attached) {
 	n.switches[s.id] = s
 	now := time.Now()
 	n.returns(s.id, now)
+	n.bind()
 	if n.began.IsZero() {
 		n.began = now
 	}
@@ -225,9 +234,11 @@ func (n *Network) portUp(s *attached, no fabric.PortNo, now time.Time) {
 	if n.ports[id] != nil {
 		return
 	}
-	n.ports[id] = &port{since: now}
+	n.ports[id] = &port{since: now, ready: n.isHostPort(id)}
 	n.hosts.PortUp(id)
-	n.discover(s, []fabric.PortNo{no}, now)
+	if !n.isHostPort(id) {
+		n.discover(s, []fabric.PortNo{no}, now)
+	}
 }
 
 // portDown forgets what was at a port. n.mu must be held.
@@ -328,29 +339,23 @@ func (n *Network) event(e fabric.Event) {
 func (n *Network) parts() fabric.Parts {
 	var parts fabric.Parts
 	speeds := map[fabric.PortID]unit.Rate{}
+	parts.Sites = n.config.Sites
 	for id, s := range n.switches {
 		f := s.conn.Features()
-		one := fabric.Switch{ID: id, Capabilities: fabric.Capabilities{Tables: int(f.Tables)}}
-		for _, p := range s.conn.Ports() {
-			if p.No > openflow.PortMax {
-				continue
-			}
-			speed := unit.Rate(p.CurrSpeed) * unit.Kbit
-			speeds[fabric.PortID{Switch: id, Port: fabric.PortNo(p.No)}] = speed
-			state := fabric.Up
-			if !carries(p) {
-				state = fabric.Down
-			}
-			one.Ports = append(one.Ports, fabric.Port{No: fabric.PortNo(p.No), Name: p.Name, Speed: speed, State: state})
+		named, _ := n.config.Switch(id)
+		one := fabric.Switch{ID: id, Name: named.Name, Site: named.Site, Capabilities: fabric.Capabilities{Tables: int(f.Tables)}, Ports: portsOf(s)}
+		for _, p := range one.Ports {
+			speeds[fabric.PortID{Switch: id, Port: p.No}] = p.Speed
 		}
 		parts.Switches = append(parts.Switches, one)
 	}
 	for _, l := range n.links.Links() {
-		capacity, source := fabric.Capacity(0, 0, min(speeds[l.From], speeds[l.To]))
+		written := n.config.links[l]
+		capacity, source := fabric.Capacity(written.Capacity, 0, min(speeds[l.From], speeds[l.To]))
 		if capacity == 0 {
 			capacity = unknownCapacity
 		}
-		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: capacity, Source: source, Cost: 1})
+		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: capacity, Source: source, Cost: max(written.Cost, fabric.DefaultCost)})
 	}
 	n.addAbsent(&parts)
 	for _, h := range n.hosts.Hosts() {
@@ -359,6 +364,21 @@ func (n *Network) parts() fabric.Parts {
 		}
 	}
 	return parts
+}
+
+// portsOf returns the ports of a switch that can carry frames, with their state.
+func portsOf(s *attached) (all []fabric.Port) {
+	for _, p := range s.conn.Ports() {
+		if p.No > openflow.PortMax {
+			continue
+		}
+		state := fabric.Up
+		if !carries(p) {
+			state = fabric.Down
+		}
+		all = append(all, fabric.Port{No: fabric.PortNo(p.No), Name: p.Name, Speed: unit.Rate(p.CurrSpeed) * unit.Kbit, State: state})
+	}
+	return all
 }
 
 // unknownCapacity is the capacity of a link of which nothing is known.
