@@ -23,7 +23,7 @@
 // reports when a run is unusable because an emulator was late.
 //
 // A switch (SwitchSpec) is the third kind of end of a link: a bridge of an Open vSwitch that each lab
-// with switches has for itself, with its datapath in user space (ovs.go, docs/decisions/0041-lab-switches.md).
+// with switches has for itself, with its datapath in user space (ovs.go, docs/decisions/0035-lab-switches.md).
 // All switches of a lab share one namespace and one ovs-vswitchd. What is between nodes at connected
 // switches is one network, without routers: TCP's back-pressure does not cross it, because the datapath
 // copies each packet.
