@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -58,6 +59,8 @@ type Network struct {
 	ctx     context.Context
 	end     context.CancelFunc
 
+	making sync.Mutex // while a plan is made
+
 	mu       sync.Mutex
 	switches map[fabric.DPID]*attached
 	links    *fabric.LinkLearner
@@ -71,6 +74,7 @@ type Network struct {
 	plan           *program.Connectivity
 	version        int // of plan
 	planning       *time.Timer
+	computing      bool      // a plan is made
 	began          time.Time // when the first switch was attached
 	ticker         *time.Timer
 	unknown        buckets
@@ -392,45 +396,60 @@ func (n *Network) replan() {
 	}
 }
 
-// makePlan makes a plan of what is known, and wakes all switches.
+// makePlan makes a plan of what is known, and wakes all switches. The plan of a thousand switches takes a third of a second, in
+// which others must be answered: n.mu is not held meanwhile.
 func (n *Network) makePlan() {
+	n.making.Lock()
+	defer n.making.Unlock()
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.planning = nil
-	if n.ctx.Err() != nil {
-		return
-	}
-	t, err := fabric.New(n.parts())
-	if err != nil {
-		n.options.Log.Error("the network contradicts itself", "error", err)
-		return
-	}
-	labels, err := program.AssignLabels(n.labels, t.Switches())
-	if err != nil {
-		n.options.Log.Error("cannot connect the network", "error", err)
-		return
-	}
-	for id, l := range labels {
-		n.labels[id] = l // a switch that returns has its label again
-	}
-	c := &program.Connectivity{Topology: t, Labels: labels}
-	if n.plan != nil && n.planned == n.wires {
-		c.Tree, c.Next = n.plan.Tree, n.plan.Next
-	} else {
-		c.Tree, c.Next = t.SpanningTree(), t.NextHops()
-	}
+	parts, labels, before, wires := n.parts(), maps.Clone(n.labels), n.plan, n.wires
+	sameWires := before != nil && n.planned == wires
 	ready := map[fabric.PortID]bool{}
 	for id, p := range n.ports {
 		ready[id] = p.ready
 	}
-	c.HostPort = func(id fabric.PortID) bool { return ready[id] }
-	n.plan, n.planned = c, n.wires
-	n.version++
-	n.counters.Plans++
+	ended := n.ctx.Err() != nil
+	n.computing = true
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.computing = false
+	}()
+	if ended {
+		return
+	}
+	t, err := fabric.New(parts)
+	if err != nil {
+		n.options.Log.Error("the network contradicts itself", "error", err)
+		return
+	}
+	if labels, err = program.AssignLabels(labels, t.Switches()); err != nil {
+		n.options.Log.Error("cannot connect the network", "error", err)
+		return
+	}
+	c := &program.Connectivity{Topology: t, Labels: labels, HostPort: func(id fabric.PortID) bool { return ready[id] }}
+	if sameWires {
+		c.Tree, c.Next = before.Tree, before.Next
+	} else {
+		c.Tree, c.Next = t.SpanningTree(), t.NextHops()
+	}
 	var links []fabric.PortID
 	for _, l := range t.Links() {
 		links = append(links, l.From)
 	}
+	n.install(c, wires, links)
+}
+
+// install makes a plan the one in force.
+func (n *Network) install(c *program.Connectivity, wires int, links []fabric.PortID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.Copy(n.labels, c.Labels) // a switch that returns has its label again
+	n.plan, n.planned = c, wires
+	n.version++
+	n.counters.Plans++
 	n.events(n.hosts.SetLinkPorts(links, time.Now()))
 	for _, s := range n.switches {
 		s.wakeUp()
@@ -462,7 +481,7 @@ func (n *Network) Counters() Counters {
 func (n *Network) Settled() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.planning != nil || n.plan == nil {
+	if n.planning != nil || n.computing || n.plan == nil {
 		return false
 	}
 	for _, s := range n.switches {
