@@ -52,7 +52,7 @@ func TestRoles(t *testing.T) {
 			return !change[method]
 		case role == "tenant" || role == "other tenant":
 			switch id {
-			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getCollective", "getPolicy", "getProbe", "getOverview",
+			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getNetwork", "listNetworkEvents", "getNetworkPath", "listSwitchFlows", "getCollective", "getPolicy", "getProbe", "getOverview",
 				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals":
 				return false
 			case "getTenant", "getInterface", "listTenantGroups":
@@ -63,7 +63,7 @@ func TestRoles(t *testing.T) {
 		return false
 	}
 	fill := strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Frest", "{token}", "000000000000",
-		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{relay}", "east", "{probe}", "0000000000000000")
+		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{relay}", "east", "{dpid}", "0000000000000001", "{probe}", "0000000000000000")
 	n := 0
 	for path, item := range spec.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -75,6 +75,9 @@ func TestRoles(t *testing.T) {
 				target := fill.Replace(path)
 				if o.OperationID == "getUsage" {
 					target += "?since=2026-01-01T00:00:00Z"
+				}
+				if o.OperationID == "getNetworkPath" {
+					target += "?from=10.0.0.1&to=10.0.0.2"
 				}
 				if o.OperationID == "watchLive" {
 					target += "?see=/v1/session"
