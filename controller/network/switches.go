@@ -63,6 +63,7 @@ func (s *Switches) Serve(ctx context.Context) {
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
+	slog.Info("accepting switches without authentication", "address", s.Address())
 	for {
 		conn, err := s.listener.Accept()
 		switch {
