@@ -105,7 +105,9 @@ func New(ctx context.Context, o Options) *Network {
 		links: fabric.NewLinkLearner(linkTimeout, nil), hosts: fabric.NewHostLearner(rules, nil), unknown: buckets{},
 	}
 	n.ctx, n.end = context.WithCancel(ctx)
-	n.ticker = time.AfterFunc(tick, n.tick)
+	n.mu.Lock()
+	n.ticker = time.AfterFunc(tick, n.tick) // tick sets it, too
+	n.mu.Unlock()
 	context.AfterFunc(n.ctx, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
