@@ -57,6 +57,7 @@ var commands = []func(*app) *cobra.Command{
 	tuneCommand,
 	collectiveCommand,
 	relayCommand,
+	networkCommand,
 	labCommand,
 	benchCommand,
 	versionCommand,

@@ -41,6 +41,11 @@ it creates another one. It listens on loopback unless --listen is set. With --li
 0.0.0.0 or :: it listens on all addresses of the machine, and announces the names of
 --certificate-for to agents.
 
+With --openflow it accepts OpenFlow 1.3 switches, and the leader of the controllers connects
+them to one network, which "headgate network show" prints. The port of the IANA is 6653. The
+connections have no TLS: whoever reaches the address can pose as a switch, so it must be one
+that only switches reach. Each switch should connect to all controllers.
+
 With -f and a document of kind: Controllers it is one of several controllers, which find
 each other by that file. Each needs a data directory made by "headgate controller
 prepare".
@@ -50,6 +55,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 		Example: `  headgate controller --data ./controller
   headgate controller --listen 10.0.0.1
   headgate controller --listen :: --certificate-for headgate.example.org
+  headgate controller --openflow 10.9.0.1:6653
   headgate controller -f controllers.yaml --name c1
   headgate controller --etcd https://10.0.0.5:2379 --etcd-ca ca.pem --etcd-cert headgate.pem --etcd-key headgate.key --etcd-prefix /prod`,
 		Args: cobra.NoArgs,
@@ -57,6 +63,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 	r.flags(c)
 	c.Flags().StringVar(&r.Listen, "listen", "127.0.0.1", "the `ADDRESS` to listen on, for API clients and agents")
 	c.Flags().StringSliceVar(&r.Hosts, "certificate-for", nil, "additional `NAMES` and addresses of the controller, for its certificate")
+	c.Flags().StringVar(&r.OpenFlow, "openflow", "", "accept OpenFlow switches at this `ADDRESS`, such as 10.9.0.1:6653, without authentication")
 	c.Flags().StringVar(&r.Metrics, "metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9421, under /metrics")
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "minimum level of log messages")

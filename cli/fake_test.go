@@ -15,6 +15,7 @@ import (
 
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/store/storetest"
 	"headgate.dev/headgate/unit"
 )
 
@@ -23,6 +24,7 @@ import (
 const fakeEnv = "HEADGATE_TEST_KERNEL"
 
 func TestMain(m *testing.M) {
+	storetest.Main()
 	if dir := os.Getenv(fakeEnv); dir != "" {
 		a := fakeApp(dir)
 		a.in, a.out, a.err = os.Stdin, os.Stdout, os.Stderr

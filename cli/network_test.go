@@ -1,96 +1,116 @@
 package cli
 
 import (
-	"os"
+	"context"
+	"encoding/json"
+	"net"
+	"net/netip"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"headgate.dev/headgate/api/login"
+	"headgate.dev/headgate/controller/controllertest"
+	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/oftest"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/store/storetest"
 )
 
-// The examples of docs/fabric.md are valid, and so is examples/network.yaml; none needs a note.
-func TestNetworkDocument(t *testing.T) {
+// TestNetwork holds what the commands of the network print of a controller to which two switches are connected:
+//
+//	h1 - 1 s1 2 --- 2 s2 1 - h2
+func TestNetwork(t *testing.T) {
+	config := controllertest.Config()
+	config.OpenFlow = "127.0.0.1:0"
+	s := controllertest.Run(t, storetest.Open(t, storetest.Start(t)), config, nil)
 	w := newWorld(t)
-	page := networkPage(t)
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(page, -1)
-	if len(blocks) < 3 {
-		t.Fatalf("docs/fabric.md has %d examples", len(blocks))
-	}
-	files := []string{"../examples/network.yaml"}
-	for i, b := range blocks {
-		files = append(files, w.write(string(rune('a'+i))+".yaml", b[1]))
-	}
-	for _, file := range files {
-		if r := w.must("check", "--offline", "-f", file); !strings.HasPrefix(r.out, "network ") || r.err != "" {
-			t.Errorf("%s: %s%s", file, r.out, r.err)
-		}
-	}
-	w.write("network.yaml", blocks[0][1])
-	commands := regexp.MustCompile("(?m)^headgate (.*)$").FindAllStringSubmatch(page, -1)
-	if len(commands) == 0 {
-		t.Error("docs/fabric.md has no command")
-	}
-	for _, c := range commands {
-		w.must(strings.Fields(strings.ReplaceAll(c[1], "network.yaml", w.dir+"/network.yaml"))...)
-	}
-}
-
-// docs/fabric.md has every key: those that the error of an unknown key lists.
-func TestNetworkKeys(t *testing.T) {
-	w := newWorld(t)
-	page := networkPage(t)
-	for _, c := range []struct{ text, at string }{
-		{"zzz: 1", ""},
-		{"switches: [{zzz: 1}]", "switches[]."},
-		{"links: [{zzz: 1}]", "links[]."},
-		{"hosts: [{zzz: 1}]", "hosts[]."},
-		{"listen: [{zzz: 1}]", "listen[]."},
-	} {
-		r := w.run("check", "--offline", "-f", w.write("keys.yaml", "kind: Network\nname: n\n"+c.text+"\n"))
-		_, keys, found := strings.Cut(r.err, "write one of ")
-		keys, _, _ = strings.Cut(keys, "\n")
-		if !found {
-			t.Errorf("%s: %s", c.text, r.err)
-		}
-		for _, key := range strings.Split(keys, ", ") {
-			if key != "kind" && !strings.Contains(page, "\n| `"+c.at+key+"` |") {
-				t.Errorf("docs/fabric.md has no row of `%s%s`", c.at, key)
-			}
-		}
-	}
-	for _, key := range []string{"`name`", "`parent`"} { // of a site, in one row
-		if !regexp.MustCompile("(?m)^\\| `sites` \\|.*" + key).MatchString(page) {
-			t.Errorf("the row of sites has no %s", key)
-		}
-	}
-}
-
-// A command that shapes devices names the command for documents of other kinds.
-func TestNoInterface(t *testing.T) {
-	w := newWorld(t)
-	network := w.write("network.yaml", "kind: Network\nname: n\nswitches: [{id: 1}]\n")
-	both := w.write("both.yaml", "kind: Network\nname: n\nswitches: [{id: 1}]\n---\nkind: Servers\nservers: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]\n")
-	const none = "no interface is configured: add a document that begins with kind: Interface"
-	for args, want := range map[string]string{
-		"apply -f " + network:                     none + `; kind: Network is for "headgate controller"`,
-		"plan -f " + network:                      none + `; kind: Network is for "headgate controller"`,
-		"plan -f " + both:                         none + `; kind: Network is for "headgate controller"; kind: Servers is for "headgate probe mesh"`,
-		"explain --busy -f " + network:            none + `; kind: Network is for "headgate controller"`,
-		"collective run -f " + network:            "no connection set is configured: add a document that begins with kind: Collective",
-		"relay run -f " + network:                 "no document of kind: Relay is in the configuration",
-		"apply --server x --host y -f " + network: `no document for a host: write documents with kind: Interface or kind: Collective; kind: Network is for "headgate controller"`,
-	} {
-		if r := w.run(strings.Fields(args)...); r.code != exitUsage || !strings.Contains(r.err, want) {
-			t.Errorf("%s: exit %d: %s, want %s", args, r.code, r.err, want)
-		}
-	}
-}
-
-// networkPage returns docs/fabric.md.
-func networkPage(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../docs/fabric.md")
+	logins, err := json.Marshal(login.Logins{Newest: "default", Profiles: map[string]login.Credentials{"default": {URL: s.URL, Token: s.Operator, Pin: s.Pin}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	w.write("headgate/logins.json", string(logins))
+	t.Setenv("XDG_CONFIG_HOME", w.dir)
+	hosts := connectSwitches(t, s.OpenFlow)
+
+	ready := regexp.MustCompile(`(?s)(yes\n.*){2}<->.*10\.9\.0\.1 .*10\.9\.0\.2 `)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		for _, h := range hosts {
+			h.Announce()
+		}
+		r := w.run("network", "show")
+		if r.code == 0 && ready.MatchString(r.out) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after 20 s: %s%s", r.out, r.err)
+		}
+	}
+	text := ""
+	for _, line := range []string{"network show", "network show hosts -o json", "network path 10.9.0.1 10.9.0.2", "network path 10.9.0.1 10.9.0.7", "network flows 0000000000000007"} {
+		r := w.run(strings.Fields(line)...)
+		text += "$ headgate " + line + "\n" + r.err + r.out + "\n"
+	}
+	text = regexp.MustCompile(`127\.0\.0\.1:\d+ *`).ReplaceAllString(text, "127.0.0.1:PORT  ")
+	golden.Compare(t, filepath.Join("testdata", "network.txt"), text)
+
+	r := w.run("network", "events")
+	for _, kind := range []string{"switch-added", "link-added", "host-added"} {
+		if !strings.Contains(r.out, kind) {
+			t.Errorf("no event %s in\n%s", kind, r.out)
+		}
+	}
+	if r := w.run("network", "flows", "0000000000000001"); !regexp.MustCompile(`6 deliver +1000 +\d+ +\d+ +dl_dst=02:00:00:00:00:01\S* +output:1 +MAC and VLAN of a host of this switch: out of its port`).MatchString(r.out) {
+		t.Errorf("no flow to host 1 in\n%s", r.out)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"network path ", "0000000000000001\n0000000000000002\n02:00:00:00:00:01\n10.9.0.1\n02:00:00:00:00:02\n10.9.0.2\n"},
+		{"network flows ", "0000000000000001\n0000000000000002\n"},
+		{"network show ", "switches\nlinks\nhosts\nfaults\n"},
+	} {
+		if r := w.run(append(append([]string{"__complete"}, strings.Fields(c.args)...), "")...); !strings.HasPrefix(r.out, c.want+":") {
+			t.Errorf("the completion of %q is %q, want %q", c.args, r.out, c.want)
+		}
+	}
+}
+
+// connectSwitches connects two switches in memory to a controller until the test ends.
+func connectSwitches(t *testing.T, address string) (hosts []*oftest.Host) {
+	n := oftest.NewNetwork()
+	var all []*oftest.Switch
+	for i := range byte(2) {
+		s := n.AddSwitch("", oftest.Options{DatapathID: uint64(i) + 1})
+		for no := range openflow.PortNo(2) {
+			if err := s.AddPort(oftest.PortOptions{No: no + 1, Down: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := n.AddHost(oftest.HostOptions{MAC: openflow.MAC{2, 0, 0, 0, 0, i + 1}, Addrs: []netip.Prefix{
+			netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, i + 1}), 24),
+		}}, oftest.End{Switch: s, Port: 1}, oftest.CableOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, hosts = append(all, s), append(hosts, h)
+	}
+	if _, err := n.AddCable(oftest.End{Switch: all[0], Port: 2}, oftest.End{Switch: all[1], Port: 2}, oftest.CableOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, s := range all {
+		running.Go(func() {
+			s.Dial(ctx, time.Second, func(ctx context.Context) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			})
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return hosts
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"headgate.dev/headgate/api/agents"
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller/network"
 	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/metrics"
@@ -61,6 +63,8 @@ type Config struct {
 	FreeSpace func() (uint64, error)
 	// BucketSize returns the bucket size with which a limit is enforced; nil means unknown.
 	BucketSize func(limit unit.Rate) unit.Bytes
+	// OpenFlow is the listen address for switches; "" means that the controller accepts none.
+	OpenFlow string
 	// Metrics, if set, is the listener for Prometheus metrics.
 	Metrics net.Listener
 }
@@ -81,6 +85,7 @@ type Controller struct {
 	api       net.Listener
 	agents    net.Listener
 	cert      *certificate
+	switches  *network.Switches          // nil without an address for switches
 	term      atomic.Pointer[store.Term] // current term as the leader, nil without one
 	full      atomic.Bool                // the store is full or nearly full
 }
@@ -96,6 +101,9 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	if out.agents, err = net.Listen("tcp", c.Agents); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot serve agents: %w", listen.Remedy(err, "--listen, or the key agents in the document of kind: Controllers,")), out.api.Close())
+	}
+	if err := out.listenForSwitches(); err != nil {
+		return nil, errors.Join(err, out.api.Close(), out.agents.Close())
 	}
 	hosts := slices.Clone(c.Hosts)
 	for _, l := range []net.Listener{out.api, out.agents} {
@@ -150,6 +158,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	go c.cache.follow(ctx)
 	go c.monitorStore(ctx)
 	go c.prober.run(ctx)
+	if c.switches != nil {
+		var serving sync.WaitGroup
+		serving.Go(func() { c.switches.Serve(ctx) })
+		defer serving.Wait()
+		defer cancel(nil)
+	}
 	go c.store.Lead(ctx, c.config.Name, func(ctx context.Context, t store.Term) error { return c.lead(ctx, t) })
 
 	requests := metrics.NewRequests()
@@ -158,7 +172,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	service := &server.Server{
 		OnRequest: requests.Observe,
-		Store:     c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable, Burst: c.config.BucketSize,
+		Store:     c.store, Agents: view{c.hub}, Fabric: networkView{c}, Version: c.config.Version, Writable: c.writable, Burst: c.config.BucketSize,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {
 			cert, authority, serial, err := c.hub.sign(host, request)
 			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentAddresses}, serial, err
@@ -168,7 +182,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := newForwarder(service, handler, c.hub, c.config.Peers, c.authority.Cert)
+	f, err := newForwarder(service, handler, c.hub, c.isLeader, c.config.Peers, c.authority.Cert)
 	if err != nil {
 		return err
 	}

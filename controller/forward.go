@@ -32,19 +32,20 @@ type forwarder struct {
 	api    *server.Server
 	next   http.Handler // of api
 	hub    *hub
-	peers  []string // addresses of their APIs
+	leads  func() bool // reports whether this controller is the leader
+	peers  []string    // addresses of their APIs
 	client *http.Client
 
 	mu             sync.Mutex
 	lastController map[string]string // by host: the other controller to which its agent was connected last
 }
 
-func newForwarder(api *server.Server, next http.Handler, h *hub, others []string, authority []byte) (*forwarder, error) {
+func newForwarder(api *server.Server, next http.Handler, h *hub, leads func() bool, others []string, authority []byte) (*forwarder, error) {
 	tls, err := pki.Client(nil, authority)
 	if err != nil {
 		return nil, err
 	}
-	return &forwarder{api: api, next: next, hub: h, peers: others, lastController: map[string]string{}, client: &http.Client{
+	return &forwarder{api: api, next: next, hub: h, leads: leads, peers: others, lastController: map[string]string{}, client: &http.Client{
 		Transport: &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialTimeout,
 			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext},
 	}}, nil
@@ -57,6 +58,8 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	op, host := f.api.Operation(r), hostOf(r)
 	switch {
+	case op != nil && op.OfLeader && !f.leads():
+		f.findLeader(w, r)
 	case op == nil || op.Agents == server.NoAgents || op.Agents == server.HostAgent && f.hub.link(host) != nil:
 		f.next.ServeHTTP(w, r)
 	case op.Agents == server.AllAgents:
@@ -94,6 +97,41 @@ func (f *forwarder) findAgent(w http.ResponseWriter, r *http.Request, host strin
 		w.WriteHeader(answer.StatusCode)
 		w.Write(body)
 		return
+	}
+	own.Replay(w)
+}
+
+// findLeader serves a request that only the leader can answer, by the controller that is the leader, or by this one if there
+// is none.
+func (f *forwarder) findLeader(w http.ResponseWriter, r *http.Request) {
+	// This controller handles the request first: it may reject the client or apply the rate limit.
+	own := server.RecordResponse(f.next, r)
+	if own.Status != http.StatusServiceUnavailable {
+		own.Replay(w)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel() // of the requests to the others, once one has answered
+	answers := make(chan func(), len(f.peers))
+	for _, at := range f.peers {
+		go func() {
+			answer, body, err := f.forward(r.WithContext(ctx), at, nil, forwardTimeout)
+			if err != nil || answer.StatusCode == http.StatusServiceUnavailable {
+				answers <- nil
+				return
+			}
+			answers <- func() {
+				server.CopyHeader(w.Header(), answer.Header, "Content-Type", "ETag", "Retry-After")
+				w.WriteHeader(answer.StatusCode)
+				w.Write(body)
+			}
+		}()
+	}
+	for range f.peers {
+		if reply := <-answers; reply != nil {
+			reply()
+			return
+		}
 	}
 	own.Replay(w)
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -52,7 +53,7 @@ func TestRoles(t *testing.T) {
 			return !change[method]
 		case role == "tenant" || role == "other tenant":
 			switch id {
-			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getCollective", "getPolicy", "getProbe", "getOverview",
+			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getNetwork", "listNetworkEvents", "getNetworkPath", "listSwitchFlows", "getCollective", "getPolicy", "getProbe", "getOverview",
 				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals":
 				return false
 			case "getTenant", "getInterface", "listTenantGroups":
@@ -63,7 +64,7 @@ func TestRoles(t *testing.T) {
 		return false
 	}
 	fill := strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Frest", "{token}", "000000000000",
-		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{relay}", "east", "{probe}", "0000000000000000")
+		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{relay}", "east", "{dpid}", "0000000000000001", "{probe}", "0000000000000000")
 	n := 0
 	for path, item := range spec.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -75,6 +76,9 @@ func TestRoles(t *testing.T) {
 				target := fill.Replace(path)
 				if o.OperationID == "getUsage" {
 					target += "?since=2026-01-01T00:00:00Z"
+				}
+				if o.OperationID == "getNetworkPath" {
+					target += "?from=10.0.0.1&to=10.0.0.2"
 				}
 				if o.OperationID == "watchLive" {
 					target += "?see=/v1/session"
@@ -167,7 +171,7 @@ func TestLimits(t *testing.T) {
 	s := start(t)
 	a, _ := s.twoTenants()
 	s.must(200, "PUT", "/v1/tenants/a", `{"requests_per_second": 2}`)
-	refused := 0
+	refused, began := 0, time.Now()
 	for range 8 {
 		if r := s.do(a, "GET", group("a"), ""); r.status == 429 {
 			refused++
@@ -176,8 +180,9 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	}
-	if refused < 3 {
-		t.Errorf("%d of 8 requests were rejected at 2 requests/s", refused)
+	// A slow machine gives more time.
+	if took := time.Since(began); refused < 3-int(2*took.Seconds()) {
+		t.Errorf("%d of 8 requests were rejected at 2 requests/s in %v", refused, took)
 	}
 	// The limit applies to all tokens of the tenant together.
 	s.must(200, "PUT", "/v1/tenants/a", `{}`)
@@ -187,13 +192,14 @@ func TestLimits(t *testing.T) {
 	}
 	s.must(200, "PUT", "/v1/tenants/a", `{"requests_per_second": 2}`)
 	refused = 0
+	began = time.Now()
 	for _, token := range tokens {
 		if s.do(token, "GET", group("a"), "").status == 429 {
 			refused++
 		}
 	}
-	if refused < 3 {
-		t.Errorf("%d of 8 requests with as many tokens were rejected at 2 requests/s", refused)
+	if took := time.Since(began); refused < 3-int(2*took.Seconds()) {
+		t.Errorf("%d of 8 requests with as many tokens were rejected at 2 requests/s in %v", refused, took)
 	}
 }
 

@@ -26,10 +26,12 @@ type service struct {
 	t        testing.TB
 	url, pin string
 	agents   string
+	openflow string
 	operator string
 	store    *store.Store
 	member   *storetest.Member
 	client   *http.Client
+	stop     func()
 }
 
 func start(t testing.TB) *service {
@@ -45,7 +47,7 @@ func start(t testing.TB) *service {
 func startOn(t testing.TB, s *store.Store, config controller.Config, before func()) *service {
 	t.Helper()
 	c := controllertest.Run(t, s, config, before)
-	return &service{t: t, url: c.URL, pin: c.Pin, agents: c.Agents, operator: c.Operator, store: c.Store, client: c.Client}
+	return &service{t: t, url: c.URL, pin: c.Pin, agents: c.Agents, openflow: c.OpenFlow, operator: c.Operator, store: c.Store, client: c.Client, stop: c.Stop}
 }
 
 // reply is the answer to a request.

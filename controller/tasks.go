@@ -20,6 +20,7 @@ type task struct {
 func (c *Controller) tasks() []task {
 	return []task{
 		{"probe schedule", c.planMeasurements},
+		{"network", c.leadNetwork},
 		every(sweepInterval, "expired tokens", sweepTokens),
 		every(sweepInterval, "idempotency keys", sweepAnswers),
 		every(sweepInterval, "audit log", sweepAudit),

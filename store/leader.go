@@ -169,6 +169,14 @@ func (t Term) Do(ctx context.Context, ledger string, do func(*Tx) error) (revisi
 	})
 }
 
+// Generation returns the number of the term, which is higher than those of all terms before, also after a restore of a
+// backup: 2^32 times the epoch, plus the revision at which this controller became a candidate. Candidates are elected in the
+// order of their revisions.
+func (t Term) Generation(ctx context.Context) (uint64, error) {
+	p, err := t.store.Position(ctx)
+	return p.Epoch<<32 + uint64(t.revision), err
+}
+
 // Store returns the store of the term.
 func (t Term) Store() *Store { return t.store }
 

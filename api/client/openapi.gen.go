@@ -179,6 +179,129 @@ func (e InterfacePerspective) Valid() bool {
 	}
 }
 
+// Defines values for NetworkFaultKind.
+const (
+	FaultLooped   NetworkFaultKind = "looped"
+	FaultMiswired NetworkFaultKind = "miswired"
+	FaultOneWay   NetworkFaultKind = "one-way"
+	FaultShared   NetworkFaultKind = "shared"
+)
+
+// Valid indicates whether the value is a known member of the NetworkFaultKind enum.
+func (e NetworkFaultKind) Valid() bool {
+	switch e {
+	case FaultLooped:
+		return true
+	case FaultMiswired:
+		return true
+	case FaultOneWay:
+		return true
+	case FaultShared:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NetworkHostLearned.
+const (
+	LearnedARP        NetworkHostLearned = "arp"
+	LearnedConfigured NetworkHostLearned = "configured"
+	LearnedDHCP       NetworkHostLearned = "dhcp"
+	LearnedNDP        NetworkHostLearned = "ndp"
+	LearnedPacket     NetworkHostLearned = "packet"
+)
+
+// Valid indicates whether the value is a known member of the NetworkHostLearned enum.
+func (e NetworkHostLearned) Valid() bool {
+	switch e {
+	case LearnedARP:
+		return true
+	case LearnedConfigured:
+		return true
+	case LearnedDHCP:
+		return true
+	case LearnedNDP:
+		return true
+	case LearnedPacket:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NetworkLinkCapacitySource.
+const (
+	CapacityAssumed    NetworkLinkCapacitySource = "assumed"
+	CapacityConfigured NetworkLinkCapacitySource = "configured"
+	CapacityMeasured   NetworkLinkCapacitySource = "measured"
+	CapacityReported   NetworkLinkCapacitySource = "reported"
+)
+
+// Valid indicates whether the value is a known member of the NetworkLinkCapacitySource enum.
+func (e NetworkLinkCapacitySource) Valid() bool {
+	switch e {
+	case CapacityAssumed:
+		return true
+	case CapacityConfigured:
+		return true
+	case CapacityMeasured:
+		return true
+	case CapacityReported:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NetworkPortState.
+const (
+	PortBlocked NetworkPortState = "blocked"
+	PortDown    NetworkPortState = "down"
+	PortUp      NetworkPortState = "up"
+)
+
+// Valid indicates whether the value is a known member of the NetworkPortState enum.
+func (e NetworkPortState) Valid() bool {
+	switch e {
+	case PortBlocked:
+		return true
+	case PortDown:
+		return true
+	case PortUp:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NetworkPortUse.
+const (
+	PortFaulty    NetworkPortUse = "faulty"
+	PortToHosts   NetworkPortUse = "hosts"
+	PortToSwitch  NetworkPortUse = "link"
+	PortUndecided NetworkPortUse = "undecided"
+	PortUnused    NetworkPortUse = "none"
+)
+
+// Valid indicates whether the value is a known member of the NetworkPortUse enum.
+func (e NetworkPortUse) Valid() bool {
+	switch e {
+	case PortFaulty:
+		return true
+	case PortToHosts:
+		return true
+	case PortToSwitch:
+		return true
+	case PortUndecided:
+		return true
+	case PortUnused:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProbeState.
 const (
 	Done    ProbeState = "done"
@@ -513,6 +636,9 @@ type ConnectionList struct {
 	Items []Connection `json:"items"`
 	Next  *string      `json:"next,omitempty"`
 }
+
+// DatapathID The datapath id of a switch: 16 hexadecimal digits.
+type DatapathID = string
 
 // Dev defines model for Dev.
 type Dev = string
@@ -911,6 +1037,189 @@ type Length = string
 
 // Name defines model for Name.
 type Name = string
+
+// Network defines model for Network.
+type Network struct {
+	At time.Time `json:"at"`
+
+	// Counters Counters since the leader's term began.
+	Counters NetworkCounters `json:"counters"`
+	Faults   []NetworkFault  `json:"faults"`
+	Hosts    []NetworkHost   `json:"hosts"`
+
+	// Links The directions of links: a cable that passes frames both ways is two.
+	Links []NetworkLink `json:"links"`
+
+	// Listen The address at which the leader accepts switches. Absent if it accepts none.
+	Listen *string `json:"listen,omitempty"`
+
+	// Settled Every switch has what it should.
+	Settled bool `json:"settled"`
+
+	// Switches The switches that are connected.
+	Switches []NetworkSwitch `json:"switches"`
+}
+
+// NetworkCounters Counters since the leader's term began.
+type NetworkCounters struct {
+	// Answered Questions for an address that the controller has answered.
+	Answered int64 `json:"answered"`
+
+	// Dropped Packets of them that came faster than the controller looks at those of one port.
+	Dropped int64 `json:"dropped"`
+
+	// Flooded Frames that it has sent to all ports of hosts.
+	Flooded int64 `json:"flooded"`
+
+	// Forged Discovery frames that no controller of the network has made.
+	Forged int64 `json:"forged"`
+
+	// PacketIns Packets that switches have sent to the controller.
+	PacketIns int64 `json:"packet_ins"`
+
+	// Plans How often it has computed what the switches should have.
+	Plans int64 `json:"plans"`
+}
+
+// NetworkEvent defines model for NetworkEvent.
+type NetworkEvent struct {
+	At time.Time `json:"at"`
+
+	// Host The MAC of a host, and its VLAN if there is one.
+	Host    *string          `json:"host,omitempty"`
+	Kind    string           `json:"kind"`
+	Link    *NetworkLinkEnds `json:"link,omitempty"`
+	Message string           `json:"message"`
+	Port    *NetworkPortID   `json:"port,omitempty"`
+
+	// Switch The datapath id of a switch: 16 hexadecimal digits.
+	Switch *DatapathID `json:"switch,omitempty"`
+}
+
+// NetworkEventList defines model for NetworkEventList.
+type NetworkEventList struct {
+	Items []NetworkEvent `json:"items"`
+}
+
+// NetworkFault defines model for NetworkFault.
+type NetworkFault struct {
+	At      NetworkPortID    `json:"at"`
+	Kind    NetworkFaultKind `json:"kind"`
+	Message string           `json:"message"`
+
+	// Peer The port of which frames come.
+	Peer *NetworkPortID `json:"peer,omitempty"`
+}
+
+// NetworkFaultKind defines model for NetworkFault.Kind.
+type NetworkFaultKind string
+
+// NetworkHop defines model for NetworkHop.
+type NetworkHop struct {
+	// InPort Absent where the path begins at a switch.
+	InPort *int64 `json:"in_port,omitempty"`
+
+	// OutPort Absent where the path ends at a switch.
+	OutPort *int64 `json:"out_port,omitempty"`
+
+	// Switch The datapath id of a switch: 16 hexadecimal digits.
+	Switch DatapathID `json:"switch"`
+}
+
+// NetworkHost defines model for NetworkHost.
+type NetworkHost struct {
+	Addresses []string      `json:"addresses"`
+	At        NetworkPortID `json:"at"`
+
+	// Learned How the host was found.
+	Learned NetworkHostLearned `json:"learned"`
+	Mac     string             `json:"mac"`
+	Name    *string            `json:"name,omitempty"`
+
+	// Vlan Absent for frames without a VLAN tag.
+	Vlan *int `json:"vlan,omitempty"`
+}
+
+// NetworkHostLearned How the host was found.
+type NetworkHostLearned string
+
+// NetworkLink defines model for NetworkLink.
+type NetworkLink struct {
+	CapacityBps int64 `json:"capacity_bps"`
+
+	// CapacitySource Where the capacity is from: the configuration, a measurement, the speed of the ports, or nothing is known.
+	CapacitySource NetworkLinkCapacitySource `json:"capacity_source"`
+	From           NetworkPortID             `json:"from"`
+	To             NetworkPortID             `json:"to"`
+}
+
+// NetworkLinkCapacitySource Where the capacity is from: the configuration, a measurement, the speed of the ports, or nothing is known.
+type NetworkLinkCapacitySource string
+
+// NetworkLinkEnds defines model for NetworkLinkEnds.
+type NetworkLinkEnds struct {
+	From NetworkPortID `json:"from"`
+	To   NetworkPortID `json:"to"`
+}
+
+// NetworkPath defines model for NetworkPath.
+type NetworkPath struct {
+	// CapacityBps The least capacity of the links. Absent if there is none.
+	CapacityBps *int64 `json:"capacity_bps,omitempty"`
+
+	// Hops The switches from the first to the last.
+	Hops []NetworkHop `json:"hops"`
+}
+
+// NetworkPort defines model for NetworkPort.
+type NetworkPort struct {
+	Name   *string `json:"name,omitempty"`
+	Number int64   `json:"number"`
+
+	// SpeedBps The speed that the switch reports, if it does.
+	SpeedBps *int64           `json:"speed_bps,omitempty"`
+	State    NetworkPortState `json:"state"`
+
+	// Use What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down.
+	Use NetworkPortUse `json:"use"`
+}
+
+// NetworkPortState defines model for NetworkPort.State.
+type NetworkPortState string
+
+// NetworkPortID defines model for NetworkPortID.
+type NetworkPortID struct {
+	Port int64 `json:"port"`
+
+	// Switch The datapath id of a switch: 16 hexadecimal digits.
+	Switch DatapathID `json:"switch"`
+}
+
+// NetworkPortUse What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down.
+type NetworkPortUse string
+
+// NetworkSwitch defines model for NetworkSwitch.
+type NetworkSwitch struct {
+	// Address The address from which it is connected.
+	Address string `json:"address"`
+
+	// Current The switch has the flows and groups that it should.
+	Current bool `json:"current"`
+
+	// Description What an operator has written in the switch, such as its name.
+	Description *string `json:"description,omitempty"`
+
+	// Error Why the switch does not have what it should.
+	Error    *string `json:"error,omitempty"`
+	Hardware *string `json:"hardware,omitempty"`
+
+	// Id The datapath id of a switch: 16 hexadecimal digits.
+	Id           DatapathID    `json:"id"`
+	Manufacturer *string       `json:"manufacturer,omitempty"`
+	Ports        []NetworkPort `json:"ports"`
+	SerialNumber *string       `json:"serial_number,omitempty"`
+	Software     *string       `json:"software,omitempty"`
+}
 
 // NewToken defines model for NewToken.
 type NewToken struct {
@@ -1457,6 +1766,32 @@ type Selector struct {
 	Vlan *[]NumberOrText `json:"vlan,omitempty"`
 }
 
+// SwitchFlow defines model for SwitchFlow.
+type SwitchFlow struct {
+	AgeNs int64 `json:"age_ns"`
+	Bytes int64 `json:"bytes"`
+
+	// Instructions As ovs-ofctl prints them.
+	Instructions string `json:"instructions"`
+
+	// Match As ovs-ofctl prints it.
+	Match    string `json:"match"`
+	Packets  int64  `json:"packets"`
+	Priority int    `json:"priority"`
+
+	// Rule What the kind of rule matches and does, for flows of Headgate.
+	Rule  *string `json:"rule,omitempty"`
+	Table int     `json:"table"`
+
+	// TableName The name of the table in the pipeline of Headgate, for its flows.
+	TableName *string `json:"table_name,omitempty"`
+}
+
+// SwitchFlowList defines model for SwitchFlowList.
+type SwitchFlowList struct {
+	Items []SwitchFlow `json:"items"`
+}
+
 // Tenant defines model for Tenant.
 type Tenant struct {
 	Description *string `json:"description,omitempty"`
@@ -1590,6 +1925,9 @@ type PathCollective = Name
 
 // PathConnection defines model for pathConnection.
 type PathConnection = string
+
+// PathDPID The datapath id of a switch: 16 hexadecimal digits.
+type PathDPID = DatapathID
 
 // PathDev defines model for pathDev.
 type PathDev = Dev
@@ -1886,6 +2224,15 @@ type LoginParams struct {
 
 // LoginParamsXHeadgateSession defines parameters for Login.
 type LoginParamsXHeadgateSession string
+
+// GetNetworkPathParams defines parameters for GetNetworkPath.
+type GetNetworkPathParams struct {
+	// From A host, by its MAC, address or name, or a switch, by its datapath id or name.
+	From string `form:"from" json:"from"`
+
+	// To As from.
+	To string `form:"to" json:"to"`
+}
 
 // GetOverviewParams defines parameters for GetOverview.
 type GetOverviewParams struct {
@@ -2494,6 +2841,30 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
 	Login(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetNetwork Get the switches, links and hosts of the network as they are now
+	//
+	// Corresponds with GET /v1/network (the `GetNetwork` operationId).
+	GetNetwork(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListNetworkEvents List the last events of the network, the oldest first
+	//
+	// The leader keeps the events since its first term, at most 1000. They are lost when it ends.
+	//
+	// Corresponds with GET /v1/network/events (the `ListNetworkEvents` operationId).
+	ListNetworkEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetNetworkPath Get the shortest path between two hosts or switches
+	//
+	// Corresponds with GET /v1/network/path (the `GetNetworkPath` operationId).
+	GetNetworkPath(ctx context.Context, params *GetNetworkPathParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSwitchFlows List the flows that a switch has, as the switch reports them
+	//
+	// In the order in which packets pass the tables, and of priority. Flows of other programs are included.
+	//
+	// Corresponds with GET /v1/network/switches/{dpid}/flows (the `ListSwitchFlows` operationId).
+	ListSwitchFlows(ctx context.Context, dpid PathDPID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOverview Get the load of the hosts and the groups at risk
 	//
@@ -3428,6 +3799,70 @@ func (c *Client) LoginWithBody(ctx context.Context, params *LoginParams, content
 // Corresponds with POST /v1/login (the `Login` operationId).
 func (c *Client) Login(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewLoginRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetNetwork Get the switches, links and hosts of the network as they are now
+//
+// Corresponds with GET /v1/network (the `GetNetwork` operationId).
+func (c *Client) GetNetwork(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetNetworkRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListNetworkEvents List the last events of the network, the oldest first
+//
+// The leader keeps the events since its first term, at most 1000. They are lost when it ends.
+//
+// Corresponds with GET /v1/network/events (the `ListNetworkEvents` operationId).
+func (c *Client) ListNetworkEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListNetworkEventsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetNetworkPath Get the shortest path between two hosts or switches
+//
+// Corresponds with GET /v1/network/path (the `GetNetworkPath` operationId).
+func (c *Client) GetNetworkPath(ctx context.Context, params *GetNetworkPathParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetNetworkPathRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSwitchFlows List the flows that a switch has, as the switch reports them
+//
+// In the order in which packets pass the tables, and of priority. Flows of other programs are included.
+//
+// Corresponds with GET /v1/network/switches/{dpid}/flows (the `ListSwitchFlows` operationId).
+func (c *Client) ListSwitchFlows(ctx context.Context, dpid PathDPID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSwitchFlowsRequest(c.Server, dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -6534,6 +6969,152 @@ func NewLoginRequestWithBody(server string, params *LoginParams, contentType str
 			req.Header.Set("X-Headgate-Session", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewGetNetworkRequest constructs an http.Request for the GetNetwork method
+func NewGetNetworkRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListNetworkEventsRequest constructs an http.Request for the ListNetworkEvents method
+func NewListNetworkEventsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/events")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetNetworkPathRequest constructs an http.Request for the GetNetworkPath method
+func NewGetNetworkPathRequest(server string, params *GetNetworkPathParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/path")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListSwitchFlowsRequest constructs an http.Request for the ListSwitchFlows method
+func NewListSwitchFlowsRequest(server string, dpid PathDPID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "dpid", dpid, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/switches/%s/flows", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil

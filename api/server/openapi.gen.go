@@ -127,6 +127,18 @@ type ServerInterface interface {
 	// Login Show the principal of a token, and start a session
 	// (POST /v1/login)
 	Login(w http.ResponseWriter, r *http.Request, params LoginParams)
+	// GetNetwork Get the switches, links and hosts of the network as they are now
+	// (GET /v1/network)
+	GetNetwork(w http.ResponseWriter, r *http.Request)
+	// ListNetworkEvents List the last events of the network, the oldest first
+	// (GET /v1/network/events)
+	ListNetworkEvents(w http.ResponseWriter, r *http.Request)
+	// GetNetworkPath Get the shortest path between two hosts or switches
+	// (GET /v1/network/path)
+	GetNetworkPath(w http.ResponseWriter, r *http.Request, params GetNetworkPathParams)
+	// ListSwitchFlows List the flows that a switch has, as the switch reports them
+	// (GET /v1/network/switches/{dpid}/flows)
+	ListSwitchFlows(w http.ResponseWriter, r *http.Request, dpid PathDPID)
 	// GetOverview Get the load of the hosts and the groups at risk
 	// (GET /v1/overview)
 	GetOverview(w http.ResponseWriter, r *http.Request, params GetOverviewParams)
@@ -2487,6 +2499,106 @@ func (siw *ServerInterfaceWrapper) Login(w http.ResponseWriter, r *http.Request)
 	handler.ServeHTTP(w, r)
 }
 
+// GetNetwork operation middleware
+func (siw *ServerInterfaceWrapper) GetNetwork(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetNetwork(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListNetworkEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListNetworkEvents(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListNetworkEvents(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetNetworkPath operation middleware
+func (siw *ServerInterfaceWrapper) GetNetworkPath(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetNetworkPathParams
+
+	// ------------- Required query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetNetworkPath(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListSwitchFlows operation middleware
+func (siw *ServerInterfaceWrapper) ListSwitchFlows(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "dpid" -------------
+	var dpid PathDPID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "dpid", r.PathValue("dpid"), &dpid, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dpid", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListSwitchFlows(w, r, dpid)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetOverview operation middleware
 func (siw *ServerInterfaceWrapper) GetOverview(w http.ResponseWriter, r *http.Request) {
 
@@ -3565,6 +3677,10 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/probe-state", wrapper.GetProbeState)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/probes", wrapper.ListProbeResults)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/proposals", wrapper.ListProposals)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/network", wrapper.GetNetwork)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/network/events", wrapper.ListNetworkEvents)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/network/path", wrapper.GetNetworkPath)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/network/switches/{dpid}/flows", wrapper.ListSwitchFlows)
 
 	return m
 }

@@ -17,6 +17,8 @@ type Operation struct {
 	ID string
 	// Agents is whose agents report what the response is made of.
 	Agents AgentScope
+	// OfLeader is true if only the leader of the controllers can answer.
+	OfLeader bool
 	// Polled is true if nothing announces a change of the response.
 	Polled bool
 
@@ -52,6 +54,8 @@ func readOperations(spec *openapi3.T) (map[*openapi3.Operation]*Operation, error
 					text, _ := value.(string)
 					op.Agents = AgentScope(text)
 					ok = op.Agents == AllAgents || op.Agents == HostAgent && strings.HasPrefix(path, hostPath+"{host}")
+				case "x-leader":
+					op.OfLeader, ok = value.(bool)
 				case "x-live":
 					op.Polled, ok = true, value == "poll"
 				case "x-large-body":

@@ -32,6 +32,8 @@ const (
 type Server struct {
 	Store  *store.Store
 	Agents Agents
+	// Fabric shows the network of switches.
+	Fabric Fabric
 	// Sign signs the certificate of an agent.
 	Sign func(host string, request []byte) (c api.Certificate, serial string, err error)
 	// Version is the version of this program.

@@ -95,7 +95,7 @@ func (a *asking) twoTenants(ctx context.Context) (w walked, err error) {
 		return w, err
 	}
 	w.fill = strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Fsecret", "{token}", made.ID,
-		"{connection}", url.PathEscape(connection), "{collective}", "db", "{relay}", "east", "{probe}", "0000000000000000")
+		"{connection}", url.PathEscape(connection), "{collective}", "db", "{relay}", "east", "{dpid}", "0000000000000001", "{probe}", "0000000000000000")
 	request, _, err := pki.Request("h1")
 	w.request = string(request)
 	return w, err

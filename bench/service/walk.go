@@ -27,7 +27,7 @@ func may(role, method, operation string) bool {
 		return !change
 	case role != "tenant" && role != "foreign":
 		return false
-	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getCollective", "getPolicy", "getProbe", "getOverview",
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getNetwork", "listNetworkEvents", "getNetworkPath", "listSwitchFlows", "getCollective", "getPolicy", "getProbe", "getOverview",
 		"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals"}, operation):
 		return false // of the whole service, or a whole host
 	case !change:
@@ -85,6 +85,10 @@ func (w walked) ask(ctx context.Context, a *asking, c caller, method, path strin
 	query := url.Values{}
 	if o.Parameters.GetByInAndName("query", "dry_run") != nil {
 		query.Set("dry_run", "true")
+	}
+	if o.OperationID == "getNetworkPath" {
+		query.Set("from", "10.0.0.1")
+		query.Set("to", "10.0.0.2")
 	}
 	if o.OperationID == "getUsage" {
 		query.Set("since", "2026-01-01T00:00:00Z")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,11 +19,15 @@ import (
 type Service struct {
 	// URL is the address of its API, Pin the hash of its certificate authority, and Agents its address for agents.
 	URL, Pin, Agents string
+	// OpenFlow is its address for switches, "" if it accepts none.
+	OpenFlow string
 	// Operator is an operator's token.
 	Operator string
 	Store    *store.Store
 	// Client trusts the authority with the pin.
 	Client *http.Client
+	// Stop stops the controller. It is called at the end of the test.
+	Stop func()
 }
 
 // Config returns the configuration of a single controller on loopback.
@@ -48,15 +53,16 @@ func Run(t testing.TB, s *store.Store, config controller.Config, before func()) 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
 	api, agents := c.Addresses()
 	host, _, _ := net.SplitHostPort(api)
-	out := &Service{URL: "https://" + api, Pin: c.CertificatePin(), Agents: agents, Operator: secret, Store: s}
+	out := &Service{URL: "https://" + api, Pin: c.CertificatePin(), Agents: agents, OpenFlow: c.OpenFlowAddress(), Operator: secret, Store: s, Stop: stop}
 	out.Client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, out.Pin), ForceAttemptHTTP2: true}}
 	return out
 }

@@ -32,6 +32,8 @@ type Options struct {
 	// StoreCommand, which calls etcd.RunChild.
 	External     *store.Endpoint
 	StoreCommand []string
+	// OpenFlow is the address at which switches connect; "" disables it.
+	OpenFlow string
 	// Metrics is the address at which metrics are served; "" disables them.
 	Metrics string
 	// Version is the version that clients see.
@@ -75,9 +77,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer closeStore()
 	c, err := controller.New(ctx, s, controller.Config{
 		Name: o.Name, Hosts: o.certificateNames(), AgentAddresses: o.agentAddresses(), Peers: o.peerAddresses(), Version: o.Version,
-		API:       net.JoinHostPort(o.Listen, portText(o.Controllers.API)),
-		Agents:    net.JoinHostPort(o.Listen, portText(o.Controllers.Agents)),
-		FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize,
+		API:      net.JoinHostPort(o.Listen, portText(o.Controllers.API)),
+		Agents:   net.JoinHostPort(o.Listen, portText(o.Controllers.Agents)),
+		OpenFlow: o.OpenFlow, FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize,
 	})
 	if err != nil {
 		return err

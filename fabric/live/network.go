@@ -115,7 +115,9 @@ func New(ctx context.Context, o Options) *Network {
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
 	n.ctx, n.end = context.WithCancel(ctx)
-	n.ticker = time.AfterFunc(tick, n.tick)
+	n.mu.Lock()
+	n.ticker = time.AfterFunc(tick, n.tick) // tick sets it, too
+	n.mu.Unlock()
 	context.AfterFunc(n.ctx, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()

@@ -35,7 +35,9 @@ type service struct {
 // response is empty.
 func start(t *testing.T) *service {
 	t.Helper()
-	s := &service{Service: controllertest.Run(t, storetest.Open(t, storetest.Start(t)), controllertest.Config(), nil)}
+	config := controllertest.Config()
+	config.OpenFlow = "127.0.0.1:0"
+	s := &service{Service: controllertest.Run(t, storetest.Open(t, storetest.Start(t)), config, nil)}
 	var err error
 	s.client, err = client.NewClient(s.URL, client.WithHTTPClient(s.Client), client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+s.Operator)
@@ -57,6 +59,7 @@ func start(t *testing.T) *service {
 	}
 	s.connect(t)
 	s.measure(t)
+	s.connectSwitches(t)
 	return s
 }
 

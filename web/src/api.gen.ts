@@ -88,6 +88,8 @@ export type ConnectionList = {
 	items: (Connection)[];
 	next?: string;
 };
+/** The datapath id of a switch: 16 hexadecimal digits. */
+export type DatapathID = string;
 export type Dev = string;
 export type Direction = {
 	groups: (Group)[];
@@ -332,6 +334,125 @@ export type InterfaceList = {
 /** A duration, such as 15m or 6h. */
 export type Length = string;
 export type Name = string;
+export type Network = {
+	at: string;
+	/** Counters since the leader's term began. */
+	counters: NetworkCounters;
+	faults: (NetworkFault)[];
+	hosts: (NetworkHost)[];
+	/** The directions of links: a cable that passes frames both ways is two. */
+	links: (NetworkLink)[];
+	/** The address at which the leader accepts switches. Absent if it accepts none. */
+	listen?: string;
+	/** Every switch has what it should. */
+	settled: boolean;
+	/** The switches that are connected. */
+	switches: (NetworkSwitch)[];
+};
+/** Counters since the leader's term began. */
+export type NetworkCounters = {
+	/** Questions for an address that the controller has answered. */
+	answered: number;
+	/** Packets of them that came faster than the controller looks at those of one port. */
+	dropped: number;
+	/** Frames that it has sent to all ports of hosts. */
+	flooded: number;
+	/** Discovery frames that no controller of the network has made. */
+	forged: number;
+	/** Packets that switches have sent to the controller. */
+	packet_ins: number;
+	/** How often it has computed what the switches should have. */
+	plans: number;
+};
+export type NetworkEvent = {
+	at: string;
+	/** The MAC of a host, and its VLAN if there is one. */
+	host?: string;
+	kind: string;
+	link?: NetworkLinkEnds;
+	message: string;
+	port?: NetworkPortID;
+	/** The datapath id of a switch: 16 hexadecimal digits. */
+	switch?: DatapathID;
+};
+export type NetworkEventList = {
+	items: (NetworkEvent)[];
+};
+export type NetworkFault = {
+	at: NetworkPortID;
+	kind: "one-way" | "looped" | "shared" | "miswired";
+	message: string;
+	/** The port of which frames come. */
+	peer?: NetworkPortID;
+};
+export type NetworkHop = {
+	/** Absent where the path begins at a switch. */
+	in_port?: number;
+	/** Absent where the path ends at a switch. */
+	out_port?: number;
+	/** The datapath id of a switch: 16 hexadecimal digits. */
+	switch: DatapathID;
+};
+export type NetworkHost = {
+	addresses: (string)[];
+	at: NetworkPortID;
+	/** How the host was found. */
+	learned: "packet" | "arp" | "ndp" | "dhcp" | "configured";
+	mac: string;
+	name?: string;
+	/** Absent for frames without a VLAN tag. */
+	vlan?: number;
+};
+export type NetworkLink = {
+	capacity_bps: number;
+	/** Where the capacity is from: the configuration, a measurement, the speed of the ports, or nothing is known. */
+	capacity_source: "configured" | "measured" | "reported" | "assumed";
+	from: NetworkPortID;
+	to: NetworkPortID;
+};
+export type NetworkLinkEnds = {
+	from: NetworkPortID;
+	to: NetworkPortID;
+};
+export type NetworkPath = {
+	/** The least capacity of the links. Absent if there is none. */
+	capacity_bps?: number;
+	/** The switches from the first to the last. */
+	hops: (NetworkHop)[];
+};
+export type NetworkPort = {
+	name?: string;
+	number: number;
+	/** The speed that the switch reports, if it does. */
+	speed_bps?: number;
+	state: "up" | "down" | "blocked";
+	/** What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down. */
+	use: NetworkPortUse;
+};
+export type NetworkPortID = {
+	port: number;
+	/** The datapath id of a switch: 16 hexadecimal digits. */
+	switch: DatapathID;
+};
+/** What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down. */
+export type NetworkPortUse = "none" | "undecided" | "hosts" | "link" | "faulty";
+export type NetworkSwitch = {
+	/** The address from which it is connected. */
+	address: string;
+	/** The switch has the flows and groups that it should. */
+	current: boolean;
+	/** What an operator has written in the switch, such as its name. */
+	description?: string;
+	/** Why the switch does not have what it should. */
+	error?: string;
+	hardware?: string;
+	/** The datapath id of a switch: 16 hexadecimal digits. */
+	id: DatapathID;
+	manufacturer?: string;
+	ports: (NetworkPort)[];
+	serial_number?: string;
+	software?: string;
+};
 export type NewToken = Token & {
 	token: string;
 };
@@ -697,6 +818,24 @@ export type Selector = {
 	/** Ids, 1 to 4094, and ranges as text: 100-199. */
 	vlan?: (NumberOrText)[];
 };
+export type SwitchFlow = {
+	age_ns: number;
+	bytes: number;
+	/** As ovs-ofctl prints them. */
+	instructions: string;
+	/** As ovs-ofctl prints it. */
+	match: string;
+	packets: number;
+	priority: number;
+	/** What the kind of rule matches and does, for flows of Headgate. */
+	rule?: string;
+	table: number;
+	/** The name of the table in the pipeline of Headgate, for its flows. */
+	table_name?: string;
+};
+export type SwitchFlowList = {
+	items: (SwitchFlow)[];
+};
 export type Tenant = {
 	description?: string;
 	name?: Name;
@@ -888,6 +1027,18 @@ export const login = (body: {
 	token: string;
 }, change?: Change) =>
 	call<Principal>("POST", `/v1/login`, { body, change });
+/** Get the switches, links and hosts of the network as they are now */
+export const getNetwork = () =>
+	call<Network>("GET", `/v1/network`, {  });
+/** List the last events of the network, the oldest first */
+export const listNetworkEvents = () =>
+	call<NetworkEventList>("GET", `/v1/network/events`, {  });
+/** Get the shortest path between two hosts or switches */
+export const getNetworkPath = (query: { from: string; to: string }) =>
+	call<NetworkPath>("GET", `/v1/network/path`, { query });
+/** List the flows that a switch has, as the switch reports them */
+export const listSwitchFlows = (dpid: DatapathID) =>
+	call<SwitchFlowList>("GET", `/v1/network/switches/${encodeURIComponent(dpid)}/flows`, {  });
 /** Get the load of the hosts and the groups at risk */
 export const getOverview = (query: { host?: (Name)[] | undefined; names?: boolean | undefined } = {}) =>
 	call<Overview>("GET", `/v1/overview`, { query });

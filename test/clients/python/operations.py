@@ -24,6 +24,7 @@ from headgate.api.hosts import (
 from headgate.api.measurements import (
     delete_probe_schedule, get_probe_schedule, get_probe_state, list_probe_results, list_proposals, put_probe_schedule,
 )
+from headgate.api.network import get_network, get_network_path, list_network_events, list_switch_flows
 from headgate.api.record import get_overview, get_rates, get_usage, list_audit, list_history, roll_back, watch_events, watch_live
 from headgate.api.service import get_health
 from headgate.models import (
@@ -180,6 +181,15 @@ call(operator, delete_collective, HOST, "database")
 # Relay agents.
 equal("the streams of the relay agent", [r.exits[0].paths[0].open_streams for r in call(operator, list_relays, HOST).items], [1])
 equal("the ended connections", [c.state for c in call(operator, list_relay_ended, HOST, "east").items], ["ended"])
+
+# The network of switches.
+network = call(operator, get_network)
+equal("the uses of ports", [[p.use for p in s.ports] for s in network.switches], [["link", "faulty", "faulty"], ["link", "hosts", "none"]])
+equal("the addresses of the host", network.hosts[0].addresses, ["10.9.0.1"])
+path = call(operator, get_network_path, from_="10.9.0.1", to=network.switches[0].id)
+equal("the path", [(h.switch, h.in_port) for h in path.hops], [("0000000000000002", 2), ("0000000000000001", 1)])
+equal("the first flow", call(operator, list_switch_flows, "0000000000000001").items[0].table_name, "port")
+equal("the first event", call(operator, list_network_events).items[0].kind, "switch-added")
 
 # Measurements.
 started = call(operator, start_probe, HOST, body=ProbeRequest(measure=ProbeRequestMeasure.PATH, peer="10.0.0.9:8421"))

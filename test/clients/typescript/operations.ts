@@ -162,6 +162,15 @@ await call(operator, api.deleteCollective, { path: collective });
 equal("the streams of the relay agent", (await call(operator, api.listRelays, { path: { host } })).items.map((r) => r.exits[0]!.paths[0]!.open_streams), [1]);
 equal("the ended connections", (await call(operator, api.listRelayEnded, { path: { host, relay: "east" } })).items.map((c) => c.state), ["ended"]);
 
+// The network of switches.
+const network = await call(operator, api.getNetwork, {});
+equal("the uses of ports", network.switches.map((s) => s.ports.map((p) => p.use)), [["link", "faulty", "faulty"], ["link", "hosts", "none"]]);
+equal("the addresses of the host", network.hosts[0]!.addresses, ["10.9.0.1"]);
+const walk = await call(operator, api.getNetworkPath, { query: { from: "10.9.0.1", to: network.switches[0]!.id } });
+equal("the path", walk.hops.map((h) => [h.switch, h.in_port]), [["0000000000000002", 2], ["0000000000000001", 1]]);
+equal("the first flow", (await call(operator, api.listSwitchFlows, { path: { dpid: "0000000000000001" } })).items[0]!.table_name, "port");
+equal("the first event", (await call(operator, api.listNetworkEvents, {})).items[0]!.kind, "switch-added");
+
 // Measurements.
 const started = await call(operator, api.startProbe, { path: { host }, body: { measure: "path", peer: "10.0.0.9:8421" } });
 const probe = await until((p) => p.state === "done", operator, api.getProbe, { path: { host, probe: started.id } });

@@ -1,0 +1,14 @@
+// Package network is a controller's side of the switches of a network: it accepts their OpenFlow channels, and lends them to
+// the loop of fabric/live while this controller is the leader.
+//
+// Every controller accepts switches, and a switch connects to all of them. A channel lives as long as its connection: terms of
+// leaders begin and end over it. While another controller is the leader, this one is a slave of the switch (OpenFlow 1.3.5,
+// section 6.3.6): it reads and changes nothing. When its own term begins, it becomes the master with the generation of the
+// term, and the switch makes a slave of the master before. So a leader that was stopped, and wakes without knowing that its
+// term is over, changes nothing in a switch that knows the next leader: the switch refuses its messages, and its older
+// generation.
+//
+// What switches forward does not depend on all this: flows stay in a switch when its channels end.
+//
+// The package has no TLS. Whoever reaches the address can pose as a switch, so it must be one that only switches reach.
+package network
