@@ -94,8 +94,6 @@ func ethernet(dst, src fabric.MAC, vlan, kind uint16) []byte {
 	return binary.BigEndian.AppendUint16(b, kind)
 }
 
-var broadcast = fabric.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-
 // arp returns an ARP request or reply.
 func arp(operation uint16, dst fabric.MAC, vlan uint16, fromMAC fabric.MAC, from netip.Addr, toMAC fabric.MAC, to netip.Addr) []byte {
 	b := ethernet(dst, fromMAC, vlan, 0x0806)
