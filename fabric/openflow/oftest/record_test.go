@@ -79,11 +79,9 @@ func (p *peer) drain() ([][]byte, error) {
 	return all, io.ErrUnexpectedEOF
 }
 
-func TestRecord(t *testing.T) {
-	if *record == "" {
-		t.Skip("without -record DIR")
-	}
-	r := &recorder{dir: *record}
+// recordScripts records all scripts from the switch that is connected to the sockets in a directory.
+func recordScripts(t *testing.T, dir string) {
+	r := &recorder{dir: dir}
 	for i := range r.listeners {
 		l, err := net.Listen("unix", filepath.Join(r.dir, fmt.Sprintf("c%d.sock", i+1)))
 		if err != nil {

@@ -25,6 +25,9 @@ var different = map[string]string{
 
 // TestReplay: Switch answers as the real Open vSwitch that was recorded.
 func TestReplay(t *testing.T) {
+	if *record != "" {
+		recordScripts(t, *record)
+	}
 	for _, want := range scripts() {
 		t.Run(want.name, func(t *testing.T) {
 			got, err := readScript(want.name, filepath.Join("testdata", want.name+".txt"))

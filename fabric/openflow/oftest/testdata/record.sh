@@ -22,4 +22,4 @@ ovs-vsctl --db="$db" set-controller br0 "unix:$dir/c1.sock" "unix:$dir/c2.sock"
 for c in $(ovs-vsctl --db="$db" get bridge br0 controller | tr -d '[],'); do
 	ovs-vsctl --db="$db" set controller "$c" max_backoff=1000 inactivity_probe=0
 done
-go test -count=1 -run '^TestRecord$' . -record "$dir"
+go test -count=1 -run '^TestReplay$' . -record "$dir"
