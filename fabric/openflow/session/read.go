@@ -28,10 +28,10 @@ func (c *Conn) read(r *bufio.Reader) {
 		if err != nil {
 			malformed++
 			c.counters.malformed.Add(1)
-			c.fail(binary.BigEndian.Uint32(b[4:]), err)
 			if c.options.Malformed != nil {
 				c.options.Malformed(c, err)
 			}
+			c.fail(binary.BigEndian.Uint32(b[4:]), err)
 			if malformed == maxMalformed {
 				c.end(fmt.Errorf("the switch sent %d malformed messages, the last: %w", malformed, err))
 				return

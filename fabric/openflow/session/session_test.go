@@ -243,7 +243,9 @@ func TestRequest(t *testing.T) {
 		malformed := 0
 		c, p := open(t, Options{Malformed: func(*Conn, error) { malformed++ }})
 		do := func(answer func(xid uint32)) (openflow.ReplyBody, error) {
+			done := make(chan struct{})
 			go func() {
+				defer close(done)
 				for {
 					xid, m, err := p.next()
 					if err != nil {
@@ -255,6 +257,7 @@ func TestRequest(t *testing.T) {
 					}
 				}
 			}()
+			defer func() { <-done }()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			return c.Multipart(ctx, &openflow.TableStatsRequest{})
