@@ -46,7 +46,7 @@ func (d *Dialer) path(s *session, p relay.Path) {
 		if wasBusy { // else the streams have what idle ones have
 			d.selectCongestion(open, choice)
 		}
-		measured := d.epoch(s, open)
+		measured := s.epoch(open)
 		if wasBusy {
 			if choice.Settled() && settled {
 				tuner.Observe(measured)
@@ -70,28 +70,27 @@ func (d *Dialer) selectCongestion(open []*kept, choice *stripe.Choice) {
 }
 
 // epoch measures streams for an epoch.
-func (d *Dialer) epoch(s *session, open []*kept) (m stripe.Measured) {
+func (s *session) epoch(open []*kept) (m stripe.Measured) {
 	began := time.Now()
-	before := d.carried(open)
+	before := carried(open)
 	ownBefore, otherBefore := s.idle()
-	q := queue{before: d.tcp(open)}
-	for end := time.After(stripe.Epoch(d.rtt(open))); ; {
+	q := queue{before: tcp(open)}
+	for end, over := time.After(stripe.Epoch(rtt(open))), false; !over; {
 		select {
 		case <-s.ctx.Done():
 			return m
 		case <-time.After(queueInterval):
-			q.look(d.tcp(open))
-			continue
+			q.look(tcp(open))
 		case <-end:
+			over = true
 		}
-		break
 	}
-	after := d.carried(open)
+	after := carried(open)
 	took := time.Since(began).Seconds()
 	own, other := s.idle()
 	for n, idle := range []bool{own != ownBefore, other != otherBefore} {
 		if !idle && after[n] > before[n] {
-			return stripe.Measured{Goodput: float64(after[n]-before[n]) / took, Busy: true, Full: q.full(d.tcp(open))}
+			return stripe.Measured{Goodput: float64(after[n]-before[n]) / took, Busy: true, Full: q.full(tcp(open))}
 		}
 	}
 	return m
@@ -100,46 +99,41 @@ func (d *Dialer) epoch(s *session, open []*kept) (m stripe.Measured) {
 // firstStreams and maxStreams are the number of streams that a path begins with, and its maximum.
 const firstStreams, maxStreams = 4, 128
 
-// carried returns the bytes that streams have sent and received.
-func (d *Dialer) carried(streams []*kept) (sum [2]uint64) {
-	for _, k := range streams {
-		if l, number := k.of(); l != nil {
-			l.mu.Lock()
-			sent, received := l.session.Bytes(number)
-			l.mu.Unlock()
-			sum[0], sum[1] = sum[0]+sent, sum[1]+received
-		}
-	}
-	return sum
-}
-
-// tcp reads what the kernel knows about the streams that are open.
-func (d *Dialer) tcp(streams []*kept) (all []*unix.TCPInfo) {
+// each calls f with each of the streams that is open, with the link's lock.
+func each(streams []*kept, f func(l *Link, st *stream)) {
 	for _, k := range streams {
 		if l, number := k.of(); l != nil {
 			l.mu.Lock()
 			if st := l.streams[number]; st != nil {
-				if i := tcpInfo(st.raw); i != nil {
-					all = append(all, i)
-				}
+				f(l, st)
 			}
 			l.mu.Unlock()
 		}
 	}
+}
+
+// carried returns the bytes that streams have sent and received.
+func carried(streams []*kept) (sum [2]uint64) {
+	each(streams, func(l *Link, st *stream) {
+		sent, received := l.session.Bytes(st.number)
+		sum[0], sum[1] = sum[0]+sent, sum[1]+received
+	})
+	return sum
+}
+
+// tcp reads what the kernel knows about streams.
+func tcp(streams []*kept) (all []*unix.TCPInfo) {
+	each(streams, func(_ *Link, st *stream) {
+		if i := tcpInfo(st.raw); i != nil {
+			all = append(all, i)
+		}
+	})
 	return all
 }
 
 // rtt returns the longest round-trip time of streams.
-func (d *Dialer) rtt(streams []*kept) (longest time.Duration) {
-	for _, k := range streams {
-		if l, number := k.of(); l != nil {
-			l.mu.Lock()
-			if st := l.streams[number]; st != nil {
-				longest = max(longest, st.estimate().RTT)
-			}
-			l.mu.Unlock()
-		}
-	}
+func rtt(streams []*kept) (longest time.Duration) {
+	each(streams, func(_ *Link, st *stream) { longest = max(longest, st.estimate().RTT) })
 	return longest
 }
 
