@@ -103,6 +103,15 @@ func (l *HostLearner) Hosts() []Host {
 	return hosts
 }
 
+// Host returns a host.
+func (l *HostLearner) Host(id HostID) (Host, bool) {
+	s, ok := l.hosts[id]
+	if !ok {
+		return Host{}, false
+	}
+	return s.host(), true
+}
+
 func (s *station) host() Host {
 	h := s.Host
 	h.Addrs = nil

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ type absent struct {
 	links []fabric.Link // from and to it
 	until time.Time
 }
+
+// errAbsent is the problem of a switch that is absent.
+var errAbsent = errors.New("the controller does not reach it: it goes on with what it has")
 
 // keep keeps a switch whose channel is silent. n.mu must be held.
 func (n *Network) keep(id fabric.DPID) {

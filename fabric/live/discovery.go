@@ -100,15 +100,13 @@ func readDiscovery(key, frame []byte, now time.Time) (p fabric.PortID, err error
 	return fabric.PortID{Switch: fabric.DPID(binary.BigEndian.Uint64(about)), Port: fabric.PortNo(binary.BigEndian.Uint32(port))}, nil
 }
 
-// discover sends discovery frames out of ports. n.mu must be held.
-func (n *Network) discover(s *attached, ports []fabric.PortNo, now time.Time) {
-	for _, no := range ports {
-		id := fabric.PortID{Switch: s.id, Port: no}
-		if p := n.ports[id]; p != nil {
-			p.sent = now
-		}
-		n.out(s, no, discoveryFrame(n.options.Key, id, now))
+// discover sends a discovery frame out of a port. n.mu must be held.
+func (n *Network) discover(s *attached, no fabric.PortNo, now time.Time) {
+	id := fabric.PortID{Switch: s.id, Port: no}
+	if p := n.ports[id]; p != nil {
+		p.sent = now
 	}
+	n.out(s, no, discoveryFrame(n.options.Key, id, now))
 }
 
 // out sends a frame out of a port. n.mu must be held.
@@ -132,7 +130,7 @@ func (n *Network) discoverDue(now time.Time) {
 			interval = tick
 		}
 		if now.Sub(p.sent) >= interval {
-			n.discover(n.switches[id.Switch], []fabric.PortNo{id.Port}, now)
+			n.discover(n.switches[id.Switch], id.Port, now)
 		}
 	}
 	if settled {

@@ -66,21 +66,17 @@ func (n *Network) observe(s fabric.Sighting, now time.Time) bool {
 
 // leased takes the address that a DHCP server has given to a host. n.mu must be held.
 func (n *Network) leased(id fabric.HostID, a netip.Addr, now time.Time) {
-	for _, h := range n.hosts.Hosts() {
-		if h.HostID == id {
-			n.observe(fabric.Sighting{HostID: id, Addrs: []netip.Addr{a}, At: h.At, By: fabric.FromDHCP}, now)
-		}
+	if h, ok := n.hosts.Host(id); ok {
+		n.observe(fabric.Sighting{HostID: id, Addrs: []netip.Addr{a}, At: h.At, By: fabric.FromDHCP}, now)
 	}
 }
 
 // owner returns the host that has an address. n.mu must be held.
 func (n *Network) owner(a netip.Addr, vlan uint16) (fabric.Host, bool) {
-	if n.plan != nil {
-		if h, ok := n.plan.Topology.HostWith(a, vlan); ok {
-			return h, true
-		}
+	if n.plan == nil {
+		return fabric.Host{}, false
 	}
-	return fabric.Host{}, false
+	return n.plan.Topology.HostWith(a, vlan)
 }
 
 // resolve answers who asks for an address, or asks at all ports of hosts. An answer goes to who has asked.
@@ -147,18 +143,17 @@ func (n *Network) flood(at fabric.PortID, f frame) {
 
 // askAtOldPort asks a host that was observed elsewhere whether it is still where it was. n.mu must be held.
 func (n *Network) askAtOldPort(id fabric.HostID) {
-	for _, h := range n.hosts.Hosts() {
-		s := n.switches[h.At.Switch]
-		if h.HostID != id || s == nil {
+	h, ok := n.hosts.Host(id)
+	s := n.switches[h.At.Switch]
+	if !ok || s == nil {
+		return
+	}
+	for _, a := range h.Addrs {
+		if a.Is4() { // a probe, which claims no address (RFC 5227, section 1.1)
+			n.out(s, h.At.Port, arp(1, h.MAC, id.VLAN, controllerMAC, netip.IPv4Unspecified(), fabric.MAC{}, a))
 			continue
 		}
-		for _, a := range h.Addrs {
-			if a.Is4() { // a probe, which claims no address (RFC 5227, section 1.1)
-				n.out(s, h.At.Port, arp(1, h.MAC, id.VLAN, controllerMAC, netip.IPv4Unspecified(), fabric.MAC{}, a))
-				continue
-			}
-			n.out(s, h.At.Port, neighbour(135, h.MAC, id.VLAN, controllerMAC, netip.IPv6Unspecified(), solicitedNode(a), a))
-		}
+		n.out(s, h.At.Port, neighbour(135, h.MAC, id.VLAN, controllerMAC, netip.IPv6Unspecified(), solicitedNode(a), a))
 	}
 }
 

@@ -349,6 +349,10 @@ func TestPartition(t *testing.T) {
 				t.Fatalf("while the controller cannot reach switch 2: no answer: %v", missing)
 			}
 		}
+		status := w.live.Status()
+		if len(status.Switches) != 4 || !status.Settled || status.Switches[1].Problem == nil || status.Switches[1].Address != "" || status.Switches[0].Problem != nil {
+			t.Errorf("while the controller cannot reach switch 2: %+v", status)
+		}
 		if !w.has(fabric.SwitchRemoved, "does not answer") {
 			t.Error("no event of the switch that does not answer")
 		}

@@ -40,7 +40,7 @@ const (
 )
 
 // rules bound what is known of hosts.
-var rules = fabric.HostRules{Silence: time.Second, Expiry: time.Hour, PerPort: 64, Total: 20_000, PerHost: 16}
+var rules = fabric.HostRules{Silence: time.Second, Expiry: time.Hour, PerPort: fabric.DefaultHostsPerPort, Total: 20_000, PerHost: 16}
 
 // Options configure a Network.
 type Options struct {
@@ -57,7 +57,6 @@ type Options struct {
 type Network struct {
 	options Options
 	ctx     context.Context
-	end     context.CancelFunc
 
 	making sync.Mutex // while a plan is made
 
@@ -83,11 +82,10 @@ type Network struct {
 
 // attached is a switch that is connected.
 type attached struct {
-	id   fabric.DPID
-	conn *session.Conn
-	wake chan struct{} // there is a newer plan
-	// state is what the switch has, as far as is known; done is the version of the plan that it has.
-	done    int
+	id      fabric.DPID
+	conn    *session.Conn
+	wake    chan struct{} // there is a newer plan
+	done    int           // the version of the plan that it has
 	problem error
 }
 
@@ -110,15 +108,14 @@ func New(ctx context.Context, o Options) *Network {
 		o.Log = slog.Default()
 	}
 	n := &Network{
-		options: o, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{},
+		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{},
 		unknown: buckets{},
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
-	n.ctx, n.end = context.WithCancel(ctx)
 	n.mu.Lock()
 	n.ticker = time.AfterFunc(tick, n.tick) // tick sets it, too
 	n.mu.Unlock()
-	context.AfterFunc(n.ctx, func() {
+	context.AfterFunc(ctx, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.ticker.Stop()
@@ -243,7 +240,7 @@ func (n *Network) portUp(s *attached, no fabric.PortNo, now time.Time) {
 	n.ports[id] = &port{since: now, ready: n.isHostPort(id)}
 	n.hosts.PortUp(id)
 	if !n.isHostPort(id) {
-		n.discover(s, []fabric.PortNo{no}, now)
+		n.discover(s, no, now)
 	}
 }
 
@@ -483,15 +480,23 @@ func (n *Network) Counters() Counters {
 func (n *Network) Settled() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.planning != nil || n.computing || n.plan == nil {
+	if n.planPending() || n.plan == nil {
 		return false
 	}
 	for _, s := range n.switches {
-		if s.done != n.version || s.problem != nil {
+		if !n.current(s) {
 			return false
 		}
 	}
 	return true
+}
+
+// planPending reports whether a newer plan is due or being made. n.mu must be held.
+func (n *Network) planPending() bool { return n.planning != nil || n.computing }
+
+// current reports whether a switch has what the newest plan says. n.mu must be held.
+func (n *Network) current(s *attached) bool {
+	return n.plan != nil && s.done == n.version && s.problem == nil
 }
 
 // Switches returns the ids of the switches that are connected, in order.

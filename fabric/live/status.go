@@ -25,10 +25,10 @@ type Status struct {
 	Counters Counters
 }
 
-// SwitchStatus is a switch that is connected.
+// SwitchStatus is a switch that is connected, or whose channel is silent.
 type SwitchStatus struct {
 	ID      fabric.DPID
-	Address string        // from which it is connected
+	Address string        // from which it is connected; "" while its channel is silent
 	Desc    openflow.Desc // its own description
 	Ports   []PortStatus  // by number
 	// Current reports that the switch has what the newest plan says, and Problem is why it does not, nil if that is not known.
@@ -70,24 +70,23 @@ func (n *Network) Status() Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	parts := n.parts()
-	out := Status{At: time.Now(), Settled: n.planning == nil && (n.plan != nil || len(n.switches) == 0), Hosts: parts.Hosts, Faults: n.links.Faults(), Counters: n.counters}
+	out := Status{At: time.Now(), Settled: !n.planPending() && (n.plan != nil || len(n.switches) == 0), Hosts: parts.Hosts, Faults: n.links.Faults(), Counters: n.counters}
 	linked := map[fabric.PortID]bool{}
 	for _, l := range parts.Links {
 		linked[l.From] = true
 	}
 	speeds := map[fabric.PortID]unit.Rate{}
 	for _, s := range parts.Switches {
-		at := n.switches[s.ID]
-		one := SwitchStatus{
-			ID: s.ID, Address: at.conn.RemoteAddr().String(), Desc: at.conn.Desc(), Problem: at.problem,
-			Current: n.plan != nil && at.done == n.version && at.problem == nil,
+		one := SwitchStatus{ID: s.ID, Problem: errAbsent}
+		if at := n.switches[s.ID]; at != nil {
+			one = SwitchStatus{ID: s.ID, Address: at.conn.RemoteAddr().String(), Desc: at.conn.Desc(), Problem: at.problem, Current: n.current(at)}
+			out.Settled = out.Settled && one.Current
 		}
 		for _, p := range s.Ports {
 			id := fabric.PortID{Switch: s.ID, Port: p.No}
 			speeds[id] = p.Speed
 			one.Ports = append(one.Ports, PortStatus{p, use(n.ports[id], linked[id])})
 		}
-		out.Settled = out.Settled && one.Current
 		out.Switches = append(out.Switches, one)
 	}
 	for _, l := range parts.Links {
@@ -129,13 +128,9 @@ func (n *Network) Flows(ctx context.Context, id fabric.DPID) ([]openflow.FlowSta
 	if s == nil {
 		return nil, ErrNoSwitch
 	}
-	reply, err := s.conn.Multipart(ctx, &openflow.FlowStatsRequest{FlowFilter: openflow.AllFlows()})
+	flows, err := flowsOf(ctx, s.conn)
 	if err != nil {
 		return nil, fmt.Errorf("switch %v: cannot read its flows: %w", id, err)
 	}
-	flows, ok := reply.(*openflow.FlowStatsReply)
-	if !ok {
-		return nil, fmt.Errorf("switch %v answered %T to a request for its flows", id, reply)
-	}
-	return flows.Flows, nil
+	return flows, nil
 }

@@ -23,6 +23,7 @@ type had struct {
 	read    *program.State
 	plan    *program.Connectivity
 	foreign program.State
+	flows   int // of ours in plan
 }
 
 func (h had) state(s *attached) (*program.State, error) {
@@ -82,20 +83,12 @@ func (n *Network) complete(s *attached, have had) bool {
 	if have.plan == nil {
 		return true // it is read again in any case
 	}
-	p, err := have.plan.Program(s.id)
-	if err != nil {
-		return true
-	}
 	ctx, cancel := context.WithTimeout(n.ctx, stepTimeout)
 	defer cancel()
 	filter := openflow.AllFlows()
 	filter.Cookie, filter.CookieMask = program.Managed.Cookie, program.Managed.CookieMask
-	sum, err := s.conn.Multipart(ctx, &openflow.AggregateRequest{FlowFilter: filter})
-	if err != nil {
-		return true // the session ends, or the switch cannot tell
-	}
-	got, ok := sum.(*openflow.Aggregate)
-	return !ok || int(got.Flows) == len(p.State(have.foreign).Flows)-len(have.foreign.Flows)
+	sum, err := session.Ask[*openflow.Aggregate](ctx, s.conn, &openflow.AggregateRequest{FlowFilter: filter})
+	return err != nil || int(sum.Flows) == have.flows // with an error the session ends, or the switch cannot tell
 }
 
 func (n *Network) planFor(s *attached) (*program.Connectivity, int) {
@@ -148,7 +141,7 @@ func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, er
 	for _, c := range plan.Collisions {
 		err = errors.Join(err, errors.New(c.String()))
 	}
-	return had{plan: c, foreign: state.Foreign(program.Managed)}, err
+	return had{plan: c, foreign: state.Foreign(program.Managed), flows: len(want.Flows) - len(plan.Collisions)}, err
 }
 
 // explain adds to the errors of changes what they were for.
@@ -169,27 +162,26 @@ func explain(err error, step []program.Change) error {
 func read(ctx context.Context, c *session.Conn) (*program.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	var state program.State
-	flows, err := c.Multipart(ctx, &openflow.FlowStatsRequest{FlowFilter: openflow.AllFlows()})
+	flows, err := flowsOf(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if r, ok := flows.(*openflow.FlowStatsReply); ok {
-		state.Flows = r.Flows
-	}
-	groups, err := c.Multipart(ctx, &openflow.GroupDescRequest{})
+	groups, err := session.Ask[*openflow.GroupDescReply](ctx, c, &openflow.GroupDescRequest{})
 	if err != nil {
 		return nil, err
 	}
-	if r, ok := groups.(*openflow.GroupDescReply); ok {
-		state.Groups = r.Groups
-	}
-	meters, err := c.Multipart(ctx, &openflow.MeterConfigRequest{Meter: openflow.MeterAll})
+	meters, err := session.Ask[*openflow.MeterConfigReply](ctx, c, &openflow.MeterConfigRequest{Meter: openflow.MeterAll})
 	if err != nil {
 		return nil, err
 	}
-	if r, ok := meters.(*openflow.MeterConfigReply); ok {
-		state.Meters = r.Meters
+	return &program.State{Flows: flows, Groups: groups.Groups, Meters: meters.Meters}, nil
+}
+
+// flowsOf reads all flows of a switch.
+func flowsOf(ctx context.Context, c *session.Conn) ([]openflow.FlowStats, error) {
+	reply, err := session.Ask[*openflow.FlowStatsReply](ctx, c, &openflow.FlowStatsRequest{FlowFilter: openflow.AllFlows()})
+	if err != nil {
+		return nil, err
 	}
-	return &state, nil
+	return reply.Flows, nil
 }

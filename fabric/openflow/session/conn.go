@@ -117,13 +117,11 @@ func (c *Conn) describe(ctx context.Context) error {
 		return fmt.Errorf("it is auxiliary connection %d of switch %016x: configure the switch without auxiliary connections", features.AuxiliaryID, features.DatapathID)
 	}
 	c.features = *features
-	desc, err := c.Multipart(ctx, &openflow.DescRequest{})
+	desc, err := Ask[*openflow.Desc](ctx, c, &openflow.DescRequest{})
 	if err != nil {
 		return err
 	}
-	if d, ok := desc.(*openflow.Desc); ok {
-		c.desc = *d
-	}
+	c.desc = *desc
 	// A packet-in must have the whole packet: a switch that keeps packets in buffers loses them when these are full.
 	if err := c.Send(&openflow.SetConfig{Config: openflow.Config{MissSendLen: openflow.NoBufferLen}}); err != nil {
 		return err

@@ -143,6 +143,19 @@ func (c *Conn) Multipart(ctx context.Context, body openflow.RequestBody) (openfl
 	return reply.Body, nil
 }
 
+// Ask is Multipart of a reply of one type.
+func Ask[T openflow.ReplyBody](ctx context.Context, c *Conn, body openflow.RequestBody) (reply T, err error) {
+	answer, err := c.Multipart(ctx, body)
+	if err != nil {
+		return reply, err
+	}
+	reply, ok := answer.(T)
+	if !ok {
+		return reply, fmt.Errorf("the switch answered %v to a request for %v", answer.Kind(), body.Kind())
+	}
+	return reply, nil
+}
+
 // SetRole asks for a role, and returns the role in force. A switch that has seen a newer generation refuses with
 // ErrRoleRequestFailed (section 6.3.6).
 func (c *Conn) SetRole(ctx context.Context, role openflow.ControllerRole, generation uint64) (openflow.Role, error) {
