@@ -14,11 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headgate.dev/headgate/agent/reserved"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/internal/ask"
 	"headgate.dev/headgate/internal/sdnotify"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Agent is the control loop and its dependencies.
@@ -39,6 +41,14 @@ type Agent struct {
 	// Unknown returns the devices and patterns, as documents name them, whose documents the agent
 	// cannot parse. What an agent of another version applied there stays. Nil means none, ever.
 	Unknown func() []string
+	// Reservations returns the reservations of this host; Refresh signals changes. Adjusted signals that
+	// limits alone have changed, and Limits returns all of them by key. ReportReservations is called after each round that changed which
+	// reservations are not in force, with the reasons by key, and with each call of Report. Nil means that
+	// there are no reservations, ever.
+	Reservations       func() reserved.Desired
+	Adjusted           <-chan struct{}
+	Limits             func() map[string]unit.Rate
+	ReportReservations func(errs map[string]string)
 	// OnSample is called every SampleInterval with the state of each device that has groups, unless
 	// SampleInterval is 0. The calls are aligned to whole multiples of SampleInterval on the clock, so that
 	// the samples of all hosts are of the same time.
@@ -78,6 +88,9 @@ type Agent struct {
 	reportDue       bool                 // the next report is sent even if it equals the last one
 	requests        ask.Loop             // requests from programs of this host
 	userAssignments map[uint32][]userAssignment
+	reserved        reserved.Desired  // the reservations as of the last device listing, with the limits as last read
+	refused         map[string]string // why reservations have no group, by key
+	publishAt       time.Time         // when changed limits are written to the state file; zero if none have changed
 }
 
 // Kernel is the agent's view of the operating system.
@@ -148,6 +161,9 @@ func (a *Agent) Run(ctx context.Context) error {
 				return fmt.Errorf("cannot read kernel notifications: %w", e.Broken)
 			}
 			a.note(e)
+		case <-a.Adjusted:
+			a.adjust()
+			continue
 		case do := <-a.requests:
 			do()
 			continue
@@ -172,6 +188,9 @@ func (a *Agent) Run(ctx context.Context) error {
 // next returns the time of the next scheduled work.
 func (a *Agent) next() time.Time {
 	at := a.nextList
+	if !a.publishAt.IsZero() && a.publishAt.Before(at) {
+		at = a.publishAt
+	}
 	for _, m := range a.devices {
 		if m.schedule.due.Before(at) {
 			at = m.schedule.due
@@ -278,6 +297,9 @@ func (a *Agent) step(ctx context.Context) error {
 	if len(a.due(time.Now())) == 0 {
 		a.sweep()
 	}
+	if !a.publishAt.IsZero() && !time.Now().Before(a.publishAt) {
+		a.publishState()
+	}
 	a.report()
 	return nil
 }
@@ -347,6 +369,7 @@ func (a *Agent) read() {
 type lastReport struct {
 	failures    map[string]string
 	byHand      []string
+	reserved    map[string]string // reservations that are not in force
 	devicesSeen []Device
 }
 
@@ -365,12 +388,15 @@ func (a *Agent) report() {
 		}
 	}
 	slices.Sort(byHand)
-	now := lastReport{errs, byHand, a.devicesSeen}
+	now := lastReport{errs, byHand, a.reservationProblems(), a.devicesSeen}
 	if !a.reportDue && reflect.DeepEqual(now, a.lastReport) {
 		return
 	}
 	a.lastReport, a.reportDue = now, false
 	a.Report(maps.Clone(errs), byHand)
+	if a.ReportReservations != nil {
+		a.ReportReservations(maps.Clone(now.reserved))
+	}
 }
 
 // logOnce logs a message about a device, unless the previous message about this device was the same.

@@ -19,6 +19,7 @@ import (
 	"headgate.dev/headgate/internal/ifname"
 	"headgate.dev/headgate/internal/netns"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // StateFile is the agent's state file, NS.agent. A lock on the file shows that the agent is running;
@@ -44,6 +45,8 @@ type stateFileContent struct {
 	// Assigned has the connections that an agent assigned to groups, by device. They are written
 	// before the assignment, so that the file may list a connection that is not assigned.
 	Assigned map[string][]shaper.Assignment `json:"assigned,omitempty"`
+	// Limits are the limits of reservations, by key. The next agent uses them until a controller sends others.
+	Limits map[string]unit.Rate `json:"limits,omitempty"`
 }
 
 // claimPath returns the path of the file for the network namespace of the calling thread.

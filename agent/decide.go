@@ -1,6 +1,9 @@
 package agent
 
-import "headgate.dev/headgate/shaper"
+import (
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
+)
 
 // action is the change that a device needs.
 type action int
@@ -28,6 +31,8 @@ type deviceState struct {
 	byHand  bool // the reason is a plan or change applied by hand
 	// assigned are the connections that this agent, or a previous one, assigned to groups.
 	assigned []shaper.Assignment
+	// limits are the limits of reservations that the agent has set, by the path of the group.
+	limits map[string]unit.Rate
 }
 
 // decide chooses the action for a device. state is nil if the device has no plan of Headgate.

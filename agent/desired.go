@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"slices"
 
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Device is a network device that exists.
@@ -40,6 +42,8 @@ type DesiredState struct {
 	absent []string // cgroups that do not exist, whose rules are inactive
 	// connections are the assignments that the controllers request.
 	connections []shaper.Assignment
+	// reserved are the keys of the reservations that have groups in the plan.
+	reserved []string
 	// cause identifies everything that the kernel's state for this plan depends on. The plan is
 	// applied again when cause changes.
 	cause string
@@ -112,15 +116,44 @@ func withoutCgroups(t *group.Tree, absent []string) *group.Tree {
 }
 
 // planHash returns a short hash of a plan, by which plans are compared. An empty list and a nil list
-// have the same hash: a plan read back from the kernel may have either.
+// have the same hash: a plan read back from the kernel may have either. The hash of a plan is that of earlier
+// versions, which the state file has of a device that is no longer configured.
 func planHash(p shaper.Plan) string {
 	h := sha256.New()
 	fmt.Fprint(h, p.Dev, p.Perspective, p.Overhead, p.GSO, p.Quantum)
 	for _, t := range []*group.Tree{p.Out, p.In} {
 		if t != nil {
-			fmt.Fprintf(h, "\n%+v", *t)
+			hashTree(h, *t)
 		}
 		fmt.Fprintln(h)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// hashTree writes a tree as versions without adjustable groups did, and then which groups are adjustable.
+func hashTree(h io.Writer, t group.Tree) {
+	type node struct {
+		Path               string
+		Parent, Depth      int
+		Leaf               bool
+		Guarantee, Ceiling unit.Rate
+		Priority           int
+		Clients            group.Clients
+	}
+	plain := struct {
+		Limit   unit.Rate
+		Spare   group.Spare
+		Nodes   []node
+		Rules   []group.Rule
+		Default int
+	}{t.Limit, t.Spare, make([]node, len(t.Nodes)), t.Rules, t.Default}
+	for i, n := range t.Nodes {
+		plain.Nodes[i] = node{n.Path, n.Parent, n.Depth, n.Leaf, n.Guarantee, n.Ceiling, n.Priority, n.Clients}
+	}
+	fmt.Fprintf(h, "\n%+v", plain)
+	for _, n := range t.Nodes {
+		if n.Adjustable {
+			fmt.Fprint(h, " adjustable ", n.Path)
+		}
+	}
 }

@@ -21,6 +21,15 @@
 // When the agent stops, or is killed, the kernel continues to shape traffic with the last applied
 // plans.
 //
+// # Reservations
+//
+// The controllers' reservations become groups of their interfaces (package reserved, reservations.go), also of an interface
+// that no configuration names, whose line's capacity the controllers send. Limits change with a message of their own, which
+// changes the groups' classes and compares nothing. Without a controller the last limits stay: the kernel has them, and the
+// state file has them for a device that is created again.
+//
+// # Programs of the host
+//
 // Programs of the host assign their own connections to groups through a Unix socket (local.go). The
 // agent reads the addresses of a connection from the descriptor that the program passes (conn.go),
 // and the permissions from the configuration.

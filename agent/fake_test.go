@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"headgate.dev/headgate/agent/reserved"
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // machine is a kernel and an engine in memory, with an agent. A test uses it inside a synctest
@@ -41,7 +44,14 @@ type machine struct {
 	tried      []string // "time dev" of each Apply
 	cleared    []string
 	notified   []string
-	lastReport []string // each report of the agent
+	lastReport []string          // each report of the agent
+	granted    *reserved.Desired // reservations; nil if the agent has no controllers
+	newLimits  chan struct{}
+	refresh    chan struct{}
+	limits     map[string]unit.Rate // limits that were set, by path
+	adjusted   []string             // the limits of each Adjust
+	adjustErr  error
+	lacking    map[string]string // the last report of reservations
 	log        bytes.Buffer
 	start      time.Time
 	dir        string
@@ -51,7 +61,8 @@ type machine struct {
 func newMachine(t *testing.T, files string) *machine {
 	return &machine{
 		T: t, files: files, ids: map[string]uint64{}, events: make(chan Event, 64), reload: make(chan struct{}, 1),
-		force: map[int]*shaper.Plan{}, drift: map[int]bool{}, foreign: map[int]bool{}, assigned: map[string]string{}, start: time.Now(), dir: t.TempDir(),
+		force: map[int]*shaper.Plan{}, drift: map[int]bool{}, foreign: map[int]bool{}, assigned: map[string]string{}, limits: map[string]unit.Rate{},
+		newLimits: make(chan struct{}, 1), refresh: make(chan struct{}, 1), start: time.Now(), dir: t.TempDir(),
 	}
 }
 
@@ -75,6 +86,20 @@ func (m *machine) run() (stop func() error) {
 			m.lastReport = append(m.lastReport, fmt.Sprint(errs, byHand))
 		},
 		Log: slog.New(slog.NewTextHandler(&m.log, nil)),
+	}
+	if m.granted != nil {
+		a.Reservations = func() reserved.Desired { m.turn.Add(1); return *m.granted }
+		a.Adjusted, a.Refresh = m.newLimits, m.refresh
+		a.Limits = func() map[string]unit.Rate {
+			m.turn.Add(1)
+			out := map[string]unit.Rate{}
+			for _, r := range m.granted.Reservations {
+				out[r.Key] = r.Limit
+			}
+			return out
+		}
+		a.Latest = func() config.Set { set, _ := m.load(); return set }
+		a.ReportReservations = func(errs map[string]string) { m.turn.Add(1); m.lacking = errs }
 	}
 	ctx, cancel := context.WithCancel(m.Context())
 	var result error
@@ -221,6 +246,25 @@ func (e fakeEngine) Apply(p shaper.Plan) ([]shaper.Change, error) {
 	e.applied = append(e.applied, when)
 	e.force[d.Index], e.drift[d.Index] = &p, false
 	return []shaper.Change{{Verb: "add", Object: "out limit"}}, nil
+}
+
+// Adjust sets the limits of the groups of a plan that is in force.
+func (e fakeEngine) Adjust(dev string, limits map[string]unit.Rate) error {
+	d, err := e.find(dev)
+	if err == nil {
+		err = e.adjustErr
+	}
+	if err != nil {
+		return err
+	}
+	for path, limit := range limits {
+		if p := e.force[d.Index]; p == nil || !slices.ContainsFunc(p.Out.Nodes, func(n group.Node) bool { return n.Adjustable && n.Path == path }) {
+			return fmt.Errorf("device %s has no group %s", dev, path)
+		}
+		e.limits[path] = limit
+	}
+	e.adjusted = append(e.adjusted, fmt.Sprint(dev, limits))
+	return nil
 }
 
 func (e fakeEngine) Clear(dev string) error {

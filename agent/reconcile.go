@@ -41,6 +41,7 @@ func (a *Agent) listDevices() error {
 		a.logMissingDevices(devices)
 	}
 	wanted := desiredStates(a.named, devices, a.Kernel.Cgroup, a.Connections)
+	a.reserve(wanted, devices)
 	for index, w := range wanted {
 		m := a.devices[index]
 		if m == nil {
@@ -277,6 +278,10 @@ func (a *Agent) applied(m *deviceState, e shaper.Shaper, p shaper.Plan, changes 
 		if err := a.reconcileConnections(m, e); err != nil {
 			return err
 		}
+		m.limits = nil // another program may have changed them
+		if err := a.setLimits(m); err != nil {
+			return err
+		}
 	}
 	now := time.Now()
 	m.schedule.fine(now)
@@ -375,6 +380,7 @@ func (a *Agent) publishState() {
 			now.Origins[i.Dev] = origins
 		}
 	}
+	a.publishReservations(&now)
 	if err := a.StateFile.write(now); err != nil {
 		a.Log.Warn("cannot write the agent's state file", "error", err)
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/internal/plot"
@@ -25,6 +26,16 @@ type Bench struct {
 	Tools [][]string
 	// Plots, if set, draws plots from all claims, after the measurements.
 	Plots func(claims []Claim) []plot.Plot
+}
+
+// LeftOut returns the paragraph of About that begins with what is left out, without its markup; "" if there is none.
+func (b Bench) LeftOut() string {
+	for p := range strings.SplitSeq(b.About, "\n\n") {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(p), "**Left out**"); ok {
+			return "left out" + strings.NewReplacer("\n", " ", "`", "", "**", "").Replace(rest)
+		}
+	}
+	return ""
 }
 
 // Row is a row of the table of targets.

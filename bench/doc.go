@@ -16,6 +16,7 @@
 // The framework is independent of networks. The benchmarks are in these packages:
 //
 //	groups/     bandwidth groups on an interface: the bwaas seed's chapters V and VII
+//	fabric/     networks of OpenFlow switches
 //	switching/  virtual switches: the bwaas seed's chapter VI
 //	busy/       processor time of this program and the kernel
 //	peers/      what else limits a device, as an expert would set it up by hand

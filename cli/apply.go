@@ -68,7 +68,7 @@ it; the warnings are those of check --server. The service keeps the former versi
 
 func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within time.Duration, f format) error {
 	// Validated first, because this needs no lock and no privileges.
-	set, err := a.loadInterfaces(c, files, true)
+	set, err := a.loadHere(c, files)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/bench"
 	collectivebench "headgate.dev/headgate/bench/collective"
 	"headgate.dev/headgate/bench/dashboard"
+	fabricbench "headgate.dev/headgate/bench/fabric"
 	"headgate.dev/headgate/bench/groups"
 	labbench "headgate.dev/headgate/bench/lab"
 	"headgate.dev/headgate/bench/probing"
@@ -26,7 +27,7 @@ import (
 
 // benches lists every benchmark. The randomly drawn cases may change what a benchmark
 // measures, but not its name and its claims' IDs.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench, relaybench.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench, relaybench.Bench, fabricbench.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -52,6 +53,10 @@ Benches:
   headgate bench groups --only ramp-out/drawn-1 --seed 42`,
 		Args: cobra.ExactArgs(1),
 	}
+	c.AddCommand(&cobra.Command{
+		Use: fabricbench.ChildCommand[1], Short: "Run switches in memory for a benchmark", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return fabricbench.Child(a.in, a.out) },
+	})
 	var o bench.Options
 	flags := c.Flags()
 	flags.BoolVar(&o.Quick, "quick", false, "a smoke run: every claim, with few and short cases, in at most 3 minutes")
@@ -100,6 +105,9 @@ Benches:
 		defer stop()
 		o.Progress = a.note
 		a.note("%s: %d claims, about %v, seed %d", b.Title, len(claims), b.Takes(o), b.Seed)
+		if left := b.LeftOut(); left != "" {
+			a.note("%s", left)
+		}
 		result, err := b.Run(ctx, o)
 		if err != nil {
 			if errors.Is(err, lab.ErrPermission) {

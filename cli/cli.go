@@ -58,6 +58,7 @@ var commands = []func(*app) *cobra.Command{
 	collectiveCommand,
 	relayCommand,
 	networkCommand,
+	reserveCommand,
 	labCommand,
 	benchCommand,
 	versionCommand,
@@ -206,7 +207,8 @@ func requireFlags(c *cobra.Command, flags ...string) {
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		for _, name := range flags {
 			if f := c.Flag(name); !f.Changed {
-				return usageError{fmt.Errorf("--%s is missing: %s", name, f.Usage), c.CommandPath()}
+				_, usage := pflag.UnquoteUsage(f)
+				return usageError{fmt.Errorf("--%s is missing: %s", name, usage), c.CommandPath()}
 			}
 		}
 		return nil

@@ -60,7 +60,7 @@ func readers(set config.Set) (out string) {
 	}{
 		{"Collective", "headgate collective run", len(set.Collectives)},
 		{"Controllers", "headgate controller", len(set.Controllers)},
-		{"Network", "headgate controller", len(set.Networks)},
+		{"Network", "headgate network apply", len(set.Networks)},
 		{"Relay", "headgate relay run", len(set.Relays)},
 		{"Servers", "headgate probe mesh", len(set.Servers)},
 	} {
@@ -69,6 +69,20 @@ func readers(set config.Set) (out string) {
 		}
 	}
 	return out
+}
+
+// loadHere is loadInterfaces for commands that change or compare this machine, which keeps no reservations.
+func (a *app) loadHere(c *cobra.Command, files []string) (config.Set, error) {
+	set, err := a.loadInterfaces(c, files, true)
+	if len(set.Reservations) == 0 {
+		return set, err
+	}
+	mistakes := make(config.Errors, len(set.Reservations))
+	for i, r := range set.Reservations {
+		mistakes[i] = config.Error{File: r.File, Line: r.Line, Key: "kind", Message: fmt.Sprintf(
+			"reservation %s needs a controller, which grants it across the network, and %s without --server changes this machine alone: set --server, or write the document in a file of its own", r.Name, c.Name())}
+	}
+	return set, mistakes
 }
 
 // load reads a configuration. If the configuration is for this machine (here), load also resolves

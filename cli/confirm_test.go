@@ -87,14 +87,14 @@ func (w testEnv) waitForStage(want pending.Stage) {
 func TestConfirmedIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "eth0")
-	r := w.must("apply", "-f", w.config("eth0", "1Gbit"), "--confirm-within", "1s")
+	r := w.must("apply", "-f", w.config("eth0", "1Gbit"), "--confirm-within", "5s") // confirm must begin before
 	if !strings.Contains(r.out, `run "headgate confirm" before then`) {
 		t.Errorf("apply does not name the remedy:\n%s", r.out)
 	}
 	if r := w.must("confirm", "-o", "json"); compact(r.out) != `{"devices":["eth0"],"rolled_back":false}` {
 		t.Errorf("confirm: %s", r.out)
 	}
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(5500 * time.Millisecond)
 	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
 		t.Errorf("a confirmed change was rolled back to %q", limit)
 	}
@@ -110,7 +110,7 @@ func TestUnconfirmedRollsBack(t *testing.T) {
 	w.must("apply", "-f", f, "--confirm-within", "1s")
 	w.waitForLimit("") // to nothing, as before
 	w.must("apply", "-f", f)
-	w.must("apply", "-f", w.config("eth0", "2Gbit"), "--confirm-within", "1s")
+	w.must("apply", "-f", w.config("eth0", "2Gbit"), "--confirm-within", "5s")
 	if limit, _ := w.limit("eth0"); limit != "2Gbit" {
 		t.Errorf("the new limit is %q at once, want 2Gbit", limit)
 	}

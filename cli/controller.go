@@ -41,10 +41,12 @@ it creates another one. It listens on loopback unless --listen is set. With --li
 0.0.0.0 or :: it listens on all addresses of the machine, and announces the names of
 --certificate-for to agents.
 
-With --openflow it accepts OpenFlow 1.3 switches, and the leader of the controllers connects
-them to one network, which "headgate network show" prints. The port of the IANA is 6653. The
-connections have no TLS: whoever reaches the address can pose as a switch, so it must be one
-that only switches reach. Each switch should connect to all controllers.
+It accepts OpenFlow 1.3 switches where the configuration of the network says ("headgate
+network apply"), and the leader of the controllers connects them to one network, which
+"headgate network show" prints. Each switch should connect to all controllers. --openflow
+adds a listener of this controller alone, which needs no configuration. It has no TLS:
+whoever reaches the address can pose as a switch, so it must be one that only switches
+reach.
 
 With -f and a document of kind: Controllers it is one of several controllers, which find
 each other by that file. Each needs a data directory made by "headgate controller

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/fabric/ovsdb"
 	"headgate.dev/headgate/group"
 )
 
@@ -18,6 +19,9 @@ func doctorCommand(a *app) *cobra.Command {
 and leaves nothing behind. Each line is a check: ok, limited (works with the stated
 restriction) or missing, with its consequence and the remedy. For a device it shows
 what conflicts with groups, and what limits their throughput.
+
+Under fabric it shows what keeps bridges of this machine's Open vSwitch from being switches
+of a network (docs/fabric.md). Bridges without a controller are left out.
 
 With --measure it measures the throughput of this machine: packets and bits per second
 through the classifier and one HTB, between two devices of that namespace, with all CPUs
@@ -60,5 +64,5 @@ func (a *app) examine(devices []string, measure bool) (doctor.Report, error) {
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	return doctor.Run(doctor.Options{Engine: engine, Observe: a.observer().Observe, Devices: devices, Measure: measure})
+	return doctor.Run(doctor.Options{Engine: engine, Observe: a.observer().Observe, Devices: devices, OpenVSwitch: ovsdb.LocalAddress(), Measure: measure})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The examples of docs/fabric.md are valid, and so is examples/network.yaml; none needs a note.
+// The examples of docs/fabric.md are valid, and so are those of examples; none needs a note.
 func TestNetworkDocument(t *testing.T) {
 	w := newWorld(t)
 	page := networkPage(t)
@@ -15,7 +15,7 @@ func TestNetworkDocument(t *testing.T) {
 	if len(blocks) < 3 {
 		t.Fatalf("docs/fabric.md has %d examples", len(blocks))
 	}
-	files := []string{"../examples/network.yaml"}
+	files := []string{"../examples/network.yaml", "../examples/routers.yaml"}
 	for i, b := range blocks {
 		files = append(files, w.write(string(rune('a'+i))+".yaml", b[1]))
 	}
@@ -25,7 +25,8 @@ func TestNetworkDocument(t *testing.T) {
 		}
 	}
 	w.write("network.yaml", blocks[0][1])
-	commands := regexp.MustCompile("(?m)^headgate (.*)$").FindAllStringSubmatch(page, -1)
+	// The others need a service: TestNetworkApply, TestNetworkCertificate.
+	commands := regexp.MustCompile("(?m)^headgate (check .*)$").FindAllStringSubmatch(page, -1)
 	if len(commands) == 0 {
 		t.Error("docs/fabric.md has no command")
 	}
@@ -41,6 +42,7 @@ func TestNetworkKeys(t *testing.T) {
 	for _, c := range []struct{ text, at string }{
 		{"zzz: 1", ""},
 		{"switches: [{zzz: 1}]", "switches[]."},
+		{"routers: [{zzz: 1}]", "routers[]."},
 		{"links: [{zzz: 1}]", "links[]."},
 		{"hosts: [{zzz: 1}]", "hosts[]."},
 		{"listen: [{zzz: 1}]", "listen[]."},
@@ -71,13 +73,13 @@ func TestNoInterface(t *testing.T) {
 	both := w.write("both.yaml", "kind: Network\nname: n\nswitches: [{id: 1}]\n---\nkind: Servers\nservers: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]\n")
 	const none = "no interface is configured: add a document that begins with kind: Interface"
 	for args, want := range map[string]string{
-		"apply -f " + network:                     none + `; kind: Network is for "headgate controller"`,
-		"plan -f " + network:                      none + `; kind: Network is for "headgate controller"`,
-		"plan -f " + both:                         none + `; kind: Network is for "headgate controller"; kind: Servers is for "headgate probe mesh"`,
-		"explain --busy -f " + network:            none + `; kind: Network is for "headgate controller"`,
+		"apply -f " + network:                     none + `; kind: Network is for "headgate network apply"`,
+		"plan -f " + network:                      none + `; kind: Network is for "headgate network apply"`,
+		"plan -f " + both:                         none + `; kind: Network is for "headgate network apply"; kind: Servers is for "headgate probe mesh"`,
+		"explain --busy -f " + network:            none + `; kind: Network is for "headgate network apply"`,
 		"collective run -f " + network:            "no connection set is configured: add a document that begins with kind: Collective",
 		"relay run -f " + network:                 "no document of kind: Relay is in the configuration",
-		"apply --server x --host y -f " + network: `no document for a host: write documents with kind: Interface or kind: Collective; kind: Network is for "headgate controller"`,
+		"apply --server x --host y -f " + network: `no document for a host: write documents with kind: Interface or kind: Collective; kind: Network is for "headgate network apply"`,
 	} {
 		if r := w.run(strings.Fields(args)...); r.code != exitUsage || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d: %s, want %s", args, r.code, r.err, want)

@@ -39,7 +39,7 @@ func ignoreMissingFlag(c *cobra.Command) *bool {
 }
 
 func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f format) error {
-	set, err := a.loadInterfaces(c, files, true)
+	set, err := a.loadHere(c, files)
 	if err != nil {
 		return err
 	}

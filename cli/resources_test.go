@@ -13,6 +13,11 @@ import (
 	"headgate.dev/headgate/internal/golden"
 )
 
+const backupReservation = `{"owner": "-", "name": "backup", "state": "active", "request": {"from": {"host": "web1", "at": {"switch": "0000000000000001", "port": 1}}, "to": {"host": "10.0.0.9"}, "class": 4, "rate": "200Mbit", "back": "1Mbit", "duration": "2h", "protected": true},
+	"start": "2026-05-01T10:00:00Z", "end": "2026-05-01T12:00:00Z", "rate_bps": 200000000, "back_bps": 1000000, "reserved_bps": 200000000, "reserved_back_bps": 1000000, "generation": 1, "created": "2026-05-01T09:00:00Z", "changed": "2026-05-01T09:00:00Z", "paths": [
+	{"links": [{"from": {"switch": "0000000000000001", "port": 2}, "to": {"switch": "0000000000000002", "port": 2}}], "rate_bps": 200000000, "back_bps": 1000000, "spare": false},
+	{"links": [{"from": {"switch": "0000000000000001", "port": 4}, "to": {"switch": "0000000000000002", "port": 5}}], "rate_bps": 200000000, "back_bps": 1000000, "spare": true}]}`
+
 // answers are the responses of a service, by method and path.
 var answers = map[string]string{
 	"GET /v1/tenants":              `{"items": [{"name": "shop", "description": "the web shop", "requests_per_second": 200}], "next": "shop"}`,
@@ -60,20 +65,30 @@ var answers = map[string]string{
 		"entries": [], "connections": [{"client": "10.1.0.5:40000", "destination": "10.2.0.5:22", "exit": "192.0.2.2:8424", "state": "open", "began": "2026-05-04T09:59:30Z", "age_ns": 30000000000, "sent_bytes": 10, "received_bytes": 0, "send_rate_bps": 480000000, "receive_rate_bps": 0, "waiting_bytes": 1, "unacknowledged_bytes": 2, "unread_bytes": 3, "reordering_bytes": 4, "paths": [{"path": "fibre", "sent_bytes": 10, "received_bytes": 0}]}],
 		"total": {"streams": 2, "connections": 7, "ended": 1, "failed": 0, "sent_bytes": 10, "received_bytes": 0, "send_rate_bps": 480000000, "receive_rate_bps": 1000, "waiting_bytes": 1, "unread_bytes": 3, "reordering_bytes": 4}, "omitted": {"connections": 6, "streams": 1}}]}`,
 	"GET /v1/hosts/web1/relays/east/ended": `{"items": [{"client": "10.1.0.5:40000", "destination": "10.2.0.5:22", "exit": "192.0.2.2:8424", "state": "failed", "error": "reset", "began": "2026-05-04T09:59:30Z", "age_ns": 30000000000, "sent_bytes": 10, "received_bytes": 30, "paths": [{"path": "fibre", "sent_bytes": 10, "received_bytes": 0}, {"path": "radio", "sent_bytes": 0, "received_bytes": 30}]}]}`,
-	"GET /v1/network": `{"at": "2026-05-01T10:00:00Z", "listen": "10.9.0.1:6653", "settled": false, "switches": [
-		{"id": "0000000000000001", "address": "10.9.0.11:41000", "hardware": "Open vSwitch", "software": "3.1.0", "current": true, "ports": [{"number": 1, "name": "eth1", "state": "up", "use": "hosts"}, {"number": 2, "name": "eth2", "speed_bps": 1000000000, "state": "up", "use": "link"}, {"number": 3, "name": "eth3", "state": "down", "use": "none"}]},
+	"GET /v1/network": `{"at": "2026-05-01T10:00:00Z", "listen": [{"address": "10.9.0.1:6653", "tls": false}], "settled": false, "switches": [
+		{"id": "0000000000000001", "name": "n1", "site": "north", "address": "10.9.0.11:41000", "hardware": "Open vSwitch", "software": "3.1.0", "current": true, "ports": [{"number": 1, "name": "eth1", "state": "up", "use": "hosts"}, {"number": 2, "name": "eth2", "speed_bps": 1000000000, "state": "up", "use": "link"}, {"number": 3, "name": "eth3", "state": "down", "use": "none"}]},
 		{"id": "0000000000000002", "address": "10.9.0.12:41000", "current": false, "error": "the switch refused a group: OFPGMFC_OUT_OF_GROUPS", "ports": [{"number": 2, "state": "up", "use": "link"}]}],
-		"links": [{"from": {"switch": "0000000000000001", "port": 2}, "to": {"switch": "0000000000000002", "port": 2}, "capacity_bps": 1000000000, "capacity_source": "reported"}, {"from": {"switch": "0000000000000002", "port": 2}, "to": {"switch": "0000000000000001", "port": 2}, "capacity_bps": 1000000000, "capacity_source": "reported"},
-			{"from": {"switch": "0000000000000001", "port": 4}, "to": {"switch": "0000000000000002", "port": 5}, "capacity_bps": 100000000, "capacity_source": "configured"}, {"from": {"switch": "0000000000000002", "port": 5}, "to": {"switch": "0000000000000001", "port": 4}, "capacity_bps": 50000000, "capacity_source": "measured"}],
+		"links": [{"from": {"switch": "0000000000000001", "port": 2}, "to": {"switch": "0000000000000002", "port": 2}, "capacity_bps": 1000000000, "capacity_source": "reported", "cost": 1, "rate_bps": 812345678, "drops_per_s": 1.5, "errors_per_s": 0}, {"from": {"switch": "0000000000000002", "port": 2}, "to": {"switch": "0000000000000001", "port": 2}, "capacity_bps": 1000000000, "capacity_source": "reported"},
+			{"from": {"switch": "0000000000000001", "port": 4}, "to": {"switch": "0000000000000002", "port": 5}, "capacity_bps": 100000000, "capacity_source": "configured"}, {"from": {"switch": "0000000000000002", "port": 5}, "to": {"switch": "0000000000000001", "port": 4}, "capacity_bps": 50000000, "capacity_source": "measured", "cost": 10, "rate_bps": 1500}],
 		"hosts": [{"mac": "02:00:00:00:00:01", "addresses": ["10.0.0.1", "fd00::1"], "at": {"switch": "0000000000000001", "port": 1}, "learned": "arp"}, {"mac": "02:00:00:00:00:02", "vlan": 20, "addresses": [], "at": {"switch": "0000000000000002", "port": 3}, "learned": "packet"}],
 		"faults": [{"kind": "looped", "at": {"switch": "0000000000000002", "port": 7}, "message": "port 0000000000000002/7 receives its switch's own frames from 0000000000000002/8: remove the cable"}],
 		"counters": {"packet_ins": 20, "dropped": 0, "forged": 0, "answered": 3, "flooded": 1, "plans": 4}}`,
 	"GET /v1/network/path":   `{"capacity_bps": 1000000000, "hops": [{"switch": "0000000000000001", "in_port": 1, "out_port": 2}, {"switch": "0000000000000002", "in_port": 2}]}`,
+	"GET /v1/network/trace":  `{"hops": [{"switch": "0000000000000001", "in_port": 1, "frame": "a > b", "text": "s1 port 1: a > b", "steps": [{"kind": "table", "indent": 1, "text": "table 0 port: no flow matches", "table": 0}, {"kind": "dropped", "indent": 2, "text": "dropped: no flow matches", "end": "dropped"}]}]}`,
 	"GET /v1/network/events": `{"items": [{"at": "2026-05-01T10:00:00.25Z", "kind": "switch-added", "switch": "0000000000000001", "message": "switch 0000000000000001 is connected from 10.9.0.11:41000"}]}`,
 	"GET /v1/network/switches/0000000000000001/flows": `{"items": [{"table": 0, "table_name": "port", "rule": "LLDP: to the controller", "priority": 3000, "match": "dl_type=0x88cc", "instructions": "CONTROLLER:65535", "packets": 4, "bytes": 400, "age_ns": 1000000000},
 		{"table": 0, "priority": 1, "match": "in_port=9", "instructions": "drop", "packets": 0, "bytes": 0, "age_ns": 1000000000}]}`,
-	"GET /v1/hosts/web2/relays": `{"items": [], "connected": false, "error": "the agent is not connected to this controller"}`,
-	"GET /v1/hosts/web3/relays": `{"items": [{"agent": "a"}, {"agent": "b"}], "connected": true}`,
+	"GET /v1/reservations":                ` {"items": [` + backupReservation + `], "next": "-/backup"}`,
+	"GET /v1/reservations?after":          `{"items": [{"owner": "shop", "name": "sync", "state": "degraded", "degraded": "no path has bandwidth", "request": {"from": {"site": "north"}, "to": {"vlan": 20}, "class": 1}, "start": "2026-05-01T10:00:00Z", "end": "2026-05-01T11:00:00Z", "rate_bps": 50000000, "back_bps": 0, "reserved_bps": 0, "reserved_back_bps": 0, "paths": [], "generation": 2, "created": "2026-05-01T09:00:00Z", "changed": "2026-05-01T10:30:00Z"}]}`,
+	"GET /v1/reservations/-/backup":       backupReservation,
+	"PUT /v1/reservations/-/backup":       backupReservation,
+	"POST /v1/reservations":               backupReservation,
+	"DELETE /v1/reservations/-/backup":    ``,
+	"DELETE /v1/reservations/shop/backup": ``,
+	"GET /v1/reservations/calendar":       `{"limit_bps": 1000000000, "steps": [{"at": "2026-05-01T10:00:00Z", "reserved_bps": 200000000}, {"at": "2026-05-01T12:00:00Z", "reserved_bps": 0}]}`,
+	"GET /v1/session":                     `{"name": "admin", "role": "operator"}`,
+	"GET /v1/hosts/web2/relays":           `{"items": [], "connected": false, "error": "the agent is not connected to this controller"}`,
+	"GET /v1/hosts/web3/relays":           `{"items": [{"agent": "a"}, {"agent": "b"}], "connected": true}`,
 }
 
 // TestResources holds the requests and the output of the commands of a service, against one that has a few of

@@ -23,7 +23,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 		for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			if !strings.Contains(block, "kind: Interface") && !strings.Contains(block, "kind: Servers") && !strings.Contains(block, "kind: Controllers") &&
-				!strings.Contains(block, "kind: Relay") && !strings.Contains(block, "kind: Network") && !strings.Contains(block, "kind: Collective") {
+				!strings.Contains(block, "kind: Relay") && !strings.Contains(block, "kind: Network") && !strings.Contains(block, "kind: Collective") && !strings.Contains(block, "kind: Reservation") {
 				continue
 			}
 			found++

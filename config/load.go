@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"headgate.dev/headgate/group"
 )
@@ -30,12 +31,14 @@ type Set struct {
 	Relays []Relay
 	// Networks configures networks of switches. No two have the same Name.
 	Networks []Network
+	// Reservations reserve bandwidth across a network. No two have the same Name.
+	Reservations []Reservation
 
 	names group.AltNames // see WithAltNames
 }
 
 func (s *Set) empty() bool {
-	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0 && len(s.Relays) == 0 && len(s.Networks) == 0
+	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0 && len(s.Relays) == 0 && len(s.Networks) == 0 && len(s.Reservations) == 0
 }
 
 // kinds maps each document kind to the function that parses it. A new kind needs an entry here,
@@ -56,6 +59,9 @@ var kinds = map[string]func(*Set, *source, *node){
 	"Relay": func(set *Set, s *source, n *node) {
 		set.Relays = append(set.Relays, relayDocument(s, n))
 	},
+	"Reservation": func(set *Set, s *source, n *node) {
+		set.Reservations = append(set.Reservations, reservationDocument(s, n))
+	},
 	"Servers": func(set *Set, s *source, n *node) {
 		set.Servers = append(set.Servers, serversDocument(s, n))
 	},
@@ -64,7 +70,11 @@ var kinds = map[string]func(*Set, *source, *node){
 // Load reads files, directories (their *.yaml and *.yml files, by name, without subdirectories)
 // and "-", which is stdin. The error is an Errors with the errors of all files.
 func Load(paths []string, stdin io.Reader) (Set, error) {
-	var l loader
+	l := loader{now: time.Now()}
+	return l.load(paths, stdin)
+}
+
+func (l *loader) load(paths []string, stdin io.Reader) (Set, error) {
 	for _, path := range paths {
 		l.path(path, stdin)
 	}
@@ -75,6 +85,7 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	l.checkDuplicateSets()
 	l.checkRelays()
 	l.checkNetworks()
+	l.checkReservations()
 	if len(l.mistakes) > 0 {
 		slices.SortStableFunc(l.mistakes, func(a, b Error) int {
 			return cmp.Or(
@@ -98,6 +109,7 @@ type named struct {
 }
 
 type loader struct {
+	now      time.Time // zero if times in documents may be past
 	set      Set
 	mistakes Errors
 	files    []string // in reading order
@@ -187,7 +199,7 @@ func (l *loader) read(name string, r io.Reader) {
 		l.file(name, "the file is larger than %d MiB: split it", MaxFile>>20)
 		return
 	}
-	s := &source{file: name}
+	s := &source{file: name, now: l.now}
 	docs := s.documents(text)
 	if len(docs) == 0 && len(s.mistakes) == 0 {
 		if bytes.Contains(text, []byte("# kind: ")) {

@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Network is one "kind: Network" document: a network of OpenFlow switches.
+// Network is one "kind: Network" document: a network of OpenFlow switches and Linux routers.
 type Network struct {
 	fabric.Config
 	File string
@@ -29,10 +29,22 @@ func (n Network) Where(key string) (file string, line, column int) {
 	return n.File, p.line, p.column
 }
 
-// networkDecoder converts a document whose ports refer to its switches.
+// ParseNetwork parses a text that is one document of kind: Network. name is the file name in errors.
+func ParseNetwork(name, text string) (fabric.Config, error) {
+	set, err := Parse(name, []byte(text))
+	if err == nil && len(set.Networks) != 1 {
+		err = fmt.Errorf("%d documents of kind: Network: write one", len(set.Networks))
+	}
+	if err != nil {
+		return fabric.Config{}, err
+	}
+	return set.Networks[0].Config, nil
+}
+
+// networkDecoder converts a document whose ports refer to its switches and routers.
 type networkDecoder struct {
 	*decoder
-	switches map[string]fabric.DPID // by name
+	switches map[string]fabric.DPID // and routers, by name
 	ids      map[fabric.DPID]bool
 	later    []func()
 	ports    int             // that are listed at switches
@@ -53,6 +65,9 @@ func networkDocument(s *source, n *node) Network {
 		{"name", one(d.decoder, &out.Name, serverName)},
 		{"switches", func(n *node, key string) {
 			d.each(n, key, "a switch", func(n *node, key string) { out.Switches = append(out.Switches, d.networkSwitch(n, key)) })
+		}},
+		{"routers", func(n *node, key string) {
+			d.each(n, key, "a router", func(n *node, key string) { out.Routers = append(out.Routers, d.router(n, key)) })
 		}},
 		{"unknown_switches", one(d.decoder, &out.AcceptUnknown, unknownSwitches)},
 		{"sites", func(n *node, key string) {
@@ -88,7 +103,7 @@ func networkDocument(s *source, n *node) Network {
 	for _, read := range d.later {
 		read()
 	}
-	if out.Listen == nil {
+	if out.Listen == nil && (out.HasSwitches() || len(out.Routers) == 0) {
 		out.Listen = []fabric.Listener{{Address: netip.AddrPortFrom(netip.IPv4Unspecified(), fabric.ListenPort), TLS: true}}
 	}
 	d.needs(n, "", "name", "the network has no %s: write for example %[1]s: campus")
@@ -112,6 +127,22 @@ func (d *networkDecoder) networkSwitch(n *node, key string) (s fabric.SwitchConf
 		d.switches[s.Name] = s.ID
 	}
 	return s
+}
+
+func (d *networkDecoder) router(n *node, key string) (r fabric.RouterConfig) {
+	d.fields(n, key, "a router", []field{
+		{"name", one(d.decoder, &r.Name, switchName)},
+		{"host", one(d.decoder, &r.Host, serverName)},
+		{"site", one(d.decoder, &r.Site, serverName)},
+	})
+	d.needs(n, key, "name", "the router has no %s: write for example %[1]s: r1")
+	if _, given := d.places[key+".host"]; !given {
+		r.Host = r.Name
+	}
+	if _, isSwitch := d.switches[r.Name]; r.Name != "" && !isSwitch {
+		d.switches[r.Name] = r.ID()
+	}
+	return r
 }
 
 func (d *networkDecoder) networkLink(n *node, key string) fabric.LinkConfig {
@@ -146,6 +177,7 @@ func (d *networkDecoder) networkHost(n *node, key string) (h fabric.HostConfig) 
 			return []netip.Addr{a}, err
 		})},
 		{"at", d.port(&h.At)},
+		{"capacity", one(d.decoder, &h.Capacity, capacity)},
 	})
 	d.needs(n, key, "mac", "the host has no %s: write the address of its interface, for example %[1]s: 02:00:00:00:00:01")
 	d.needs(n, key, "at", "the host is at no port: write for example %[1]s: s1/1")
@@ -167,7 +199,7 @@ func (d *networkDecoder) listener(n *node, key string) fabric.Listener {
 	return l
 }
 
-// port parses "s1/3", "s1/eth3" or "0000000000000001/3".
+// port parses "s1/3", "s1/eth3", "0000000000000001/3", or an interface of a router: "r1/eth0".
 func (d *networkDecoder) port(out *fabric.PortRef) func(*node, string) {
 	return func(n *node, key string) {
 		var at, port string
@@ -195,7 +227,8 @@ func (d *networkDecoder) port(out *fabric.PortRef) func(*node, string) {
 	}
 }
 
-// switchOf returns the switch with a name or an id. 0 without a problem is a switch whose own mistake is reported.
+// switchOf returns the switch with a name or an id, or the router with a name. 0 without a problem is one whose own mistake
+// is reported.
 func (d *networkDecoder) switchOf(s string) (id fabric.DPID, problem string) {
 	if id, named := d.switches[s]; named {
 		return id, ""
@@ -204,7 +237,7 @@ func (d *networkDecoder) switchOf(s string) (id fabric.DPID, problem string) {
 	switch {
 	case err == nil && d.ids[id]:
 		return id, ""
-	case d.mistaken["switches"]:
+	case d.mistaken["switches"] || d.mistaken["routers"]:
 		return 0, ""
 	case err == nil:
 		return 0, fmt.Sprintf("switch %s is not listed: add it to switches, or correct the id", id)
@@ -218,10 +251,10 @@ func (d *networkDecoder) switchOf(s string) (id fabric.DPID, problem string) {
 	slices.Sort(names)
 	if len(names) <= maxSuggestions {
 		if meant := nearest(s, names); meant != "" {
-			return 0, fmt.Sprintf("no switch has the name %q: did you mean %s?", s, meant)
+			return 0, fmt.Sprintf("no switch or router has the name %q: did you mean %s?", s, meant)
 		}
 	}
-	return 0, fmt.Sprintf("no switch has the name %q: add it to switches, or correct the name", s)
+	return 0, fmt.Sprintf("no switch or router has the name %q: add it to switches or routers, or correct the name", s)
 }
 
 // maxSuggestions is the number of names up to which a similar one is looked for, which takes long.
@@ -242,6 +275,10 @@ func (d *networkDecoder) checkNetwork(n *node, c fabric.Config) {
 	if len(c.Switches) > program.MaxSwitches {
 		d.invalid(n, "switches", "%d switches are listed, and a network has at most %d: divide it", len(c.Switches), program.MaxSwitches)
 	}
+	if len(c.Routers) > fabric.MaxRouters {
+		d.invalid(n, "routers", "%d routers are listed, and a network has at most %d: divide it", len(c.Routers), fabric.MaxRouters)
+		return
+	}
 	for _, p := range c.Check() {
 		if !d.follows(p.Field) {
 			d.addError(d.place(p.Field, n.position), p.Field, "%s", p.Problem)
@@ -252,7 +289,7 @@ func (d *networkDecoder) checkNetwork(n *node, c fabric.Config) {
 // follows reports whether a problem can be the consequence of text that could not be parsed.
 func (d *networkDecoder) follows(field string) bool {
 	key := lastKey(field)
-	if d.mistaken[field] || (key == "site" || key == "parent") && d.mistaken["sites"] {
+	if d.mistaken[field] || (key == "site" || key == "parent") && d.mistaken["sites"] || field == "switches" && d.mistaken["routers"] {
 		return true
 	}
 	for key := field; key != ""; key = parent(key) {
@@ -265,16 +302,34 @@ func (d *networkDecoder) follows(field string) bool {
 
 // checkNetworks reports networks with the same name.
 func (l *loader) checkNetworks() {
-	first := map[string]Network{}
+	var all []namedDocument
 	for _, n := range l.set.Networks {
-		earlier, dup := first[n.Name]
-		if !dup || n.Name == "" {
-			first[n.Name] = n
+		all = append(all, namedDocument{n.Name, n.File, n.Line, n})
+	}
+	l.checkNames("network", all)
+}
+
+// namedDocument is a document with a name, and its place.
+type namedDocument struct {
+	name, file string
+	line       int
+	places     interface {
+		Where(key string) (file string, line, column int)
+	}
+}
+
+// checkNames reports documents of a kind with the same name.
+func (l *loader) checkNames(kind string, all []namedDocument) {
+	first := map[string]namedDocument{}
+	for _, n := range all {
+		earlier, dup := first[n.name]
+		if !dup || n.name == "" {
+			first[n.name] = n
 			continue
 		}
-		file, line, column := n.Where("name")
+		file, line, column := n.places.Where("name")
 		l.mistakes = append(l.mistakes, Error{file, line, column, "name",
-			fmt.Sprintf("%q is already the name of the network at %s:%d: names must be unique", n.Name, earlier.File, earlier.Line)})
+			fmt.Sprintf("%q is already the name of the %s at %s:%d: names must be unique", n.name, kind, earlier.file, earlier.line)})
 	}
 }
 

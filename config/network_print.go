@@ -21,6 +21,9 @@ func FormatNetwork(c fabric.Config) []byte {
 		out = append(append(out, ifSet("name", s.Name)...), ifSet("site", s.Site)...)
 		return append(append(out, portList("host_ports", s.HostPorts)...), portList("link_ports", s.LinkPorts)...)
 	})
+	items(p, "routers", c.Routers, func(r fabric.RouterConfig) []string {
+		return append([]string{"name: " + quote(r.Name), "host: " + quote(r.Host)}, ifSet("site", r.Site)...)
+	})
 	if c.AcceptUnknown {
 		p.line("unknown_switches: accept")
 	}
@@ -42,7 +45,11 @@ func FormatNetwork(c fabric.Config) []byte {
 		if len(h.Addrs) > 0 {
 			out = append(out, "addresses: ["+strings.Join(texts(h.Addrs, func(a netip.Addr) string { return quote(a.String()) }), ", ")+"]")
 		}
-		return append(out, "at: "+quote(c.PortLabel(h.At)))
+		out = append(out, "at: "+quote(c.PortLabel(h.At)))
+		if h.Capacity > 0 {
+			out = append(out, "capacity: "+h.Capacity.String())
+		}
+		return out
 	})
 	items(p, "listen", c.Listen, func(l fabric.Listener) []string {
 		return []string{"address: " + quote(l.Address.String()), fmt.Sprintf("tls: %v", l.TLS)}

@@ -85,6 +85,42 @@ func TestNetworkDefaults(t *testing.T) {
 	}
 }
 
+// A network of routers has no listener, and each router has the agent of its own name.
+func TestNetworkOfRouters(t *testing.T) {
+	const text = `kind: Network
+name: wan
+hosts: [{name: h1, mac: 02:00:00:00:00:01, addresses: [10.1.0.1], at: r1/eth0, capacity: 10Gbit}]
+links: [{ends: [r1/eth1.7, r2/wg0], capacity: 1Gbit, back: 500Mbit, cost: 3}]
+routers: [{name: r1, host: gw1, site: north}, {name: r2}]
+sites: [{name: north}]
+`
+	c, err := ParseNetwork("-", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	iface := func(router, name string) fabric.PortRef {
+		return fabric.PortRef{Switch: fabric.RouterID(router), Port: fabric.PortName{Name: name}}
+	}
+	want := fabric.Config{
+		Name: "wan", Sites: []fabric.Site{{Name: "north"}}, HostsPerPort: fabric.DefaultHostsPerPort,
+		Routers: []fabric.RouterConfig{{Name: "r1", Host: "gw1", Site: "north"}, {Name: "r2", Host: "r2"}},
+		Links:   []fabric.LinkConfig{{Ends: [2]fabric.PortRef{iface("r1", "eth1.7"), iface("r2", "wg0")}, Capacity: unit.Gbit, Back: 500 * unit.Mbit, Cost: 3}},
+		Hosts: []fabric.HostConfig{{
+			HostID: fabric.HostID{MAC: fabric.MAC{2, 0, 0, 0, 0, 1}}, Name: "h1", Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, At: iface("r1", "eth0"), Capacity: 10 * unit.Gbit,
+		}},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("%+v\nwant %+v", c, want)
+	}
+	checkNetwork(t, c)
+	if text := string(FormatNetwork(c)); strings.Contains(text, "fffe") || strings.Contains(text, "fe:") {
+		t.Errorf("the identity of a router is printed:\n%s", text)
+	}
+	if top, err := fabric.New(c.WithRouters(fabric.Parts{})); err != nil || len(top.Links()) != 2 {
+		t.Errorf("%v, %v", top, err)
+	}
+}
+
 // A listener without TLS that other hosts reach is noted.
 func TestNetworkNotes(t *testing.T) {
 	for text, want := range map[string]string{
@@ -187,7 +223,15 @@ func drawNetwork(t *rapid.T) fabric.Config {
 		}
 		c.Switches = append(c.Switches, s)
 	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "routers") {
+		c.Routers = append(c.Routers, fabric.RouterConfig{
+			Name: fmt.Sprintf("r%d", i), Host: rapid.SampledFrom([]string{"agent", "null"}).Draw(t, "agent") + fmt.Sprint(i), Site: rapid.SampledFrom([]string{"", "north"}).Draw(t, "site"),
+		})
+	}
 	ref := rapid.Custom(func(t *rapid.T) fabric.PortRef {
+		if len(c.Routers) > 0 && rapid.Bool().Draw(t, "router") {
+			return fabric.PortRef{Switch: rapid.SampledFrom(c.Routers).Draw(t, "router").ID(), Port: fabric.PortName{Name: rapid.SampledFrom([]string{"eth0", "eth1", "eth1.7", "0x1", "null"}).Draw(t, "interface")}}
+		}
 		return fabric.PortRef{Switch: rapid.SampledFrom(c.Switches).Draw(t, "switch").ID, Port: name.Draw(t, "port")}
 	})
 	for range rapid.IntRange(0, 2).Draw(t, "links") {
@@ -203,6 +247,9 @@ func drawNetwork(t *rapid.T) fabric.Config {
 		if rapid.Bool().Draw(t, "addresses") {
 			h.Name = rapid.SampledFrom([]string{"web1", "null", "0x1"}).Draw(t, "host")
 			h.Addrs = []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), netip.AddrFrom16([16]byte{0xfd, 15: byte(i)})}
+		}
+		if h.At.Switch.IsRouter() {
+			h.VLAN, h.Capacity = 0, unit.Rate(rapid.Uint64Range(1, uint64(unit.MaxRate)).Draw(t, "line"))
 		}
 		c.Hosts = append(c.Hosts, h)
 	}
@@ -225,6 +272,10 @@ func TestNetworkFollowing(t *testing.T) {
 		"switches: [{id: 1, nam: s1}, {id: 2, name: s2}]\n" + rest,
 		"switches: [{id: 1, name: s1}, s2]\n" + rest,
 		"swtches: [{id: 1, name: s1}, {id: 2, name: s2}]\n" + rest,
+		"switches: [{id: 1, name: s1}]\nrouters: [{name: s2, hots: x}]\nlinks: [{ends: [s1/1, s2/eth1], capacity: 1Gbit}]\nhosts: [{mac: 02:00:00:00:00:01, at: s1/2}]\n",
+		"routrs: [{name: s1}, {name: s2}]\nlinks: [{ends: [s1/eth1, s2/eth1], capacity: 1Gbit}]\nhosts: [{mac: 02:00:00:00:00:01, at: s1/eth2, capacity: 1Gbit}]\n",
+		"routers: [{nam: s1}, {name: s2}]\nlinks: [{ends: [s1/eth1, s2/eth1], capacity: 1Gbit}]\nhosts: [{mac: 02:00:00:00:00:01, at: s1/eth2, capacity: 1Gbit}]\n",
+		"routers: [{name: s1}, {name: s2}]\nlinks: [{ends: [s1/eth1, s2/eth1], capacity: 1Gbit}]\nhosts: [{mac: 02:00:00:00:00:01, at: s1/eth2, capacity: x}]\n",
 		"sites: [{nam: north}]\nswitches: [{id: 1, name: s1, site: north}, {id: 2, name: s2}]\n" + rest,
 		"switches: [{id: 1, name: s1, host_ports: [x y]}, {id: 2, name: s2}]\n" + rest,
 		"listen: [{address: x}]\nswitches: [{id: 1, name: s1}, {id: 2, name: s2}]\n" + rest,

@@ -194,7 +194,7 @@ func ranges(t *rapid.T, label string, least, most uint16) []group.Range {
 // FuzzParse: parsing does not panic or hang, mistakes have positions, and every valid
 // configuration survives a round trip.
 func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"testdata/mistakes/*.yaml", "testdata/valid/*.yaml", "testdata/network.yaml"} {
+	for _, pattern := range []string{"testdata/mistakes/*.yaml", "testdata/valid/*.yaml", "testdata/network.yaml", "testdata/reservation.yaml"} {
 		seed(f, pattern)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -216,6 +216,9 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, n := range set.Networks {
 			checkNetwork(t, n.Config)
+		}
+		for _, r := range set.Reservations {
+			checkReservation(t, r.Request)
 		}
 		var printed []byte
 		for _, i := range set.Interfaces {

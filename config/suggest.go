@@ -1,19 +1,24 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// aliases maps names that other tools use, or that users guess, to the keys.
+// aliases maps names that other tools use, or that users guess, to the keys, of which each document has one.
 var aliases = map[string]string{
 	"device": "dev", "interface": "dev", "iface": "dev", "nic": "dev",
 	"egress": "out", "tx": "out", "upload": "out", "ingress": "in", "rx": "in", "download": "in",
-	"bandwidth": "limit", "speed": "limit", "total": "limit",
+	"bandwidth": "limit rate", "speed": "limit", "total": "limit",
 	"min": "guarantee", "minimum": "guarantee", "rate": "guarantee", "share": "guarantee",
 	"max": "ceiling", "maximum": "ceiling", "ceil": "ceiling",
 	"prio": "priority", "classes": "groups", "children": "groups", "rules": "match", "selectors": "match",
-	"protocol": "proto", "source": "src", "saddr": "src", "destination": "dst", "daddr": "dst", "dest": "dst",
-	"srcport": "sport", "dstport": "dport", "fwmark": "mark", "tos": "dscp", "vlan_id": "vlan",
-	"mac": "smac", "ether": "smac", "srcmac": "smac", "src_mac": "smac", "8021p": "pcp", "cos": "pcp", "qos": "pcp", "except": "not", "exclude": "not", "unless": "not",
+	"protocol": "proto", "source": "src from", "saddr": "src", "destination": "dst to", "daddr": "dst", "dest": "dst to",
+	"srcport": "sport", "source_port": "sport", "dstport": "dport", "destination_port": "dport", "fwmark": "mark", "tos": "dscp", "vlan_id": "vlan",
+	"mac": "smac", "ether": "smac", "srcmac": "smac", "src_mac": "smac", "8021p": "pcp", "cos": "pcp", "qos": "pcp class", "except": "not", "exclude": "not", "unless": "not",
 	"dpid": "id", "datapath_id": "id", "datapath-id": "id", "ip": "addresses", "ips": "addresses", "metric": "cost", "port": "at",
+	"reverse": "back", "duration": "for", "deadline": "until", "end": "until", "begin": "start", "size": "volume",
 	"borrow": "spare", "lending": "spare", "algorithm": "engine",
 }
 
@@ -33,11 +38,19 @@ func unknown(key, what string, fields []field) (message, meant string) {
 // nearest returns the name that was probably meant by word, or "" if that is not clear: the key
 // for another tool's name, or a name that differs by at most a third of its letters.
 func nearest(word string, names []string) string {
-	best, least := "", 3
 	for _, name := range names {
-		if aliases[word] == name {
+		if slices.Contains(strings.Fields(aliases[word]), name) {
 			return name
 		}
+	}
+	return Similar(word, names)
+}
+
+// Similar returns the name that was probably meant by word, one that differs by at most a third of its letters, or "" if
+// there is none.
+func Similar(word string, names []string) string {
+	best, least := "", 3
+	for _, name := range names {
 		if n := distance(word, name); n < least && 3*n <= len(name)+1 {
 			best, least = name, n
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -55,6 +56,7 @@ const (
 // source parses the documents of one file.
 type source struct {
 	file     string
+	now      time.Time // that of loader
 	mistakes Errors
 }
 

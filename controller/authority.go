@@ -17,13 +17,13 @@ const (
 	agentLife  = 30 * 24 * time.Hour
 )
 
-// loadAuthority loads the certificate authority that all controllers share from the store, or creates it.
-func loadAuthority(ctx context.Context, s *store.Store) (*pki.Authority, error) {
-	fresh, err := pki.NewAuthority("Headgate")
+// loadAuthority loads a certificate authority that all controllers share from a document of the store, or creates it with a name.
+func loadAuthority(ctx context.Context, s *store.Store, document, name string) (*pki.Authority, error) {
+	fresh, err := pki.NewAuthority(name)
 	if err != nil {
 		return nil, err
 	}
-	key := store.Key(store.Service, "authority")
+	key := store.Key(store.Service, document)
 	pair := fresh.KeyPair
 	if _, err := s.Do(ctx, key, func(tx *store.Tx) error {
 		pair = fresh.KeyPair

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/store"
 	"headgate.dev/headgate/unit"
@@ -34,6 +35,7 @@ type contents struct {
 	epoch   uint64 // epoch of the revisions
 	hosts   map[string]*desiredHost
 	probing probing
+	network *fabric.Config // nil without a configuration
 }
 
 func newContents() contents {
@@ -55,6 +57,7 @@ var kinds = map[string]cachedKind{
 	store.Interfaces:  {true, 2, (*contents).putInterface},
 	store.Collectives: {true, 2, (*contents).putCollective},
 	store.Probing:     {false, 0, func(c *contents, name []string, d store.Doc) error { return c.probing.put(name, d) }},
+	store.Network:     {false, 1, (*contents).putNetwork},
 }
 
 // maxStaleness is how long the cache counts as current after the store last confirmed it. An older cache

@@ -21,6 +21,7 @@ import (
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/api/server"
 	"headgate.dev/headgate/controller/network"
+	"headgate.dev/headgate/controller/reservations"
 	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/metrics"
@@ -63,6 +64,9 @@ type Config struct {
 	FreeSpace func() (uint64, error)
 	// BucketSize returns the bucket size with which a limit is enforced; nil means unknown.
 	BucketSize func(limit unit.Rate) unit.Bytes
+	// Leases remembers this controller's lease, so that it leads at once after it was killed; nil means that it waits until
+	// the lease has expired.
+	Leases store.Leases
 	// OpenFlow is the listen address for switches; "" means that the controller accepts none.
 	OpenFlow string
 	// Metrics, if set, is the listener for Prometheus metrics.
@@ -78,22 +82,34 @@ type Controller struct {
 	store     *store.Store
 	config    Config
 	authority *pki.Authority
-	cache     *cache
-	hub       *hub
-	prober    *prober
-	plan      chan struct{} // signals that a measurement may be due
-	api       net.Listener
-	agents    net.Listener
-	cert      *certificate
-	switches  *network.Switches          // nil without an address for switches
-	term      atomic.Pointer[store.Term] // current term as the leader, nil without one
-	full      atomic.Bool                // the store is full or nearly full
+	// switchAuthority is that of the switches of the network.
+	switchAuthority switchAuthority
+	cache           *cache
+	hub             *hub
+	prober          *prober
+	plan            chan struct{} // signals that a measurement may be due
+	api             net.Listener
+	agents          net.Listener
+	cert            *certificate
+	switches        *network.Switches
+	// acceptNow is closed when the configuration of the network was read: before, a switch that it does not list could connect.
+	acceptNow    chan struct{}
+	networkKnown sync.Once
+	term         atomic.Pointer[store.Term] // current term as the leader, nil without one
+	// reservations is the owner of the reservations in the current term, nil before it has built its book.
+	reservations atomic.Pointer[reservations.Owner]
+	// networkChanged signals that switches, ports, links or hosts have changed.
+	networkChanged chan struct{}
+	full           atomic.Bool // the store is full or nearly full
 }
 
 // New creates a controller and listens on its addresses; Run serves.
 func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err error) {
-	out := &Controller{store: s, config: c}
-	if out.authority, err = loadAuthority(ctx, s); err != nil {
+	out := &Controller{store: s, config: c, acceptNow: make(chan struct{}), networkChanged: make(chan struct{}, 1)}
+	if out.authority, err = loadAuthority(ctx, s, "authority", "Headgate"); err != nil {
+		return nil, err
+	}
+	if out.switchAuthority.Authority, err = loadAuthority(ctx, s, "switch-authority", "Headgate switches"); err != nil {
 		return nil, err
 	}
 	if out.api, err = net.Listen("tcp", c.API); err != nil {
@@ -101,9 +117,6 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	if out.agents, err = net.Listen("tcp", c.Agents); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot serve agents: %w", listen.Remedy(err, "--listen, or the key agents in the document of kind: Controllers,")), out.api.Close())
-	}
-	if err := out.listenForSwitches(); err != nil {
-		return nil, errors.Join(err, out.api.Close(), out.agents.Close())
 	}
 	hosts := slices.Clone(c.Hosts)
 	for _, l := range []net.Listener{out.api, out.agents} {
@@ -115,6 +128,9 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	slices.Sort(hosts)
 	out.cert = &certificate{authority: out.authority, hosts: slices.Compact(hosts)}
+	if err := out.acceptSwitches(); err != nil {
+		return nil, errors.Join(err, out.api.Close(), out.agents.Close())
+	}
 	if len(c.AgentAddresses) == 0 {
 		out.config.AgentAddresses = []string{out.agents.Addr().String()}
 	}
@@ -122,10 +138,13 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
 	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
 	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
-	out.cache.onChange = map[string]func(){store.Probing: func() {
-		wake(out.prober.wake)
-		wake(out.plan)
-	}}
+	out.cache.onChange = map[string]func(){
+		store.Probing: func() {
+			wake(out.prober.wake)
+			wake(out.plan)
+		},
+		store.Network: out.configureNetwork,
+	}
 	return out, nil
 }
 
@@ -158,25 +177,31 @@ func (c *Controller) Run(ctx context.Context) error {
 	go c.cache.follow(ctx)
 	go c.monitorStore(ctx)
 	go c.prober.run(ctx)
-	if c.switches != nil {
-		var serving sync.WaitGroup
-		serving.Go(func() { c.switches.Serve(ctx) })
-		defer serving.Wait()
-		defer cancel(nil)
-	}
-	go c.store.Lead(ctx, c.config.Name, func(ctx context.Context, t store.Term) error { return c.lead(ctx, t) })
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		select {
+		case <-c.acceptNow:
+		case <-ctx.Done():
+		}
+		c.switches.Serve(ctx)
+	})
+	defer serving.Wait()
+	defer cancel(nil)
+	// Run waits for the end of the term, so that the next leader need not wait until the lease has expired.
+	serving.Go(func() { c.store.Lead(ctx, store.Candidate{Name: c.config.Name, Leases: c.config.Leases}, c.lead) })
 
 	requests := metrics.NewRequests()
 	if c.config.Metrics != nil {
-		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.NewProbes(c.probeMetrics))...)()
+		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.NewProbes(c.probeMetrics), metrics.NewNetwork(c.networkMetrics))...)()
 	}
 	service := &server.Server{
 		OnRequest: requests.Observe,
-		Store:     c.store, Agents: view{c.hub}, Fabric: networkView{c}, Version: c.config.Version, Writable: c.writable, Burst: c.config.BucketSize,
+		Store:     c.store, Agents: view{c.hub}, Fabric: networkView{c}, Reservations: reservationsView{c}, Version: c.config.Version, Writable: c.writable, Burst: c.config.BucketSize,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {
 			cert, authority, serial, err := c.hub.sign(host, request)
 			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentAddresses}, serial, err
 		},
+		SignSwitches: c.switchAuthority.sign,
 	}
 	handler, err := service.Handler()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/controller/network"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/live"
@@ -29,20 +30,51 @@ const (
 	generationRetry = 200 * time.Millisecond
 )
 
-// listenForSwitches makes the listener of c.switches, if there is an address for it.
-func (c *Controller) listenForSwitches() error {
-	if c.config.OpenFlow == "" {
-		return nil
-	}
+// acceptSwitches makes c.switches, with its listener that does not depend on the configuration of the network, if there is an
+// address for it.
+func (c *Controller) acceptSwitches() error {
 	key, err := discoveryKey(c.authority)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", c.config.OpenFlow)
-	if err != nil {
-		return fmt.Errorf("cannot serve switches: %w", listen.Remedy(err, "--openflow"))
+	o := network.Options{Key: key, Changed: func() { wake(c.networkChanged) }}
+	if o.TLS, err = c.switchAuthority.tls(c.cert.hosts); err != nil {
+		return err
 	}
-	c.switches = network.New(l, key)
+	if c.config.OpenFlow != "" {
+		if o.Plain, err = net.Listen("tcp", c.config.OpenFlow); err != nil {
+			return fmt.Errorf("cannot serve switches: %w", listen.Remedy(err, "--openflow"))
+		}
+	}
+	c.switches = network.New(o)
+	return nil
+}
+
+// configureNetwork passes on the configuration of the network.
+func (c *Controller) configureNetwork() {
+	c.cache.mu.Lock()
+	defer c.cache.mu.Unlock()
+	c.switches.Configure(c.cache.network)
+	c.networkKnown.Do(func() { close(c.acceptNow) })
+}
+
+// putNetwork stores the configuration of the network. One that this version cannot parse, of a newer one, is none: switches that
+// an operator did not list must not connect.
+func (c *contents) putNetwork(_ []string, d store.Doc) error {
+	if d.Value == nil {
+		c.network = nil
+		return nil
+	}
+	c.network = &fabric.Config{}
+	var stored store.NetworkConfig
+	if err := d.Into(&stored); err != nil {
+		return err
+	}
+	parsed, err := config.ParseNetwork("store", stored.Text)
+	if err != nil {
+		return fmt.Errorf("cannot read the configuration of the network, so no switch is accepted: %w", err)
+	}
+	c.network = &parsed
 	return nil
 }
 
@@ -52,19 +84,16 @@ func discoveryKey(a *pki.Authority) ([]byte, error) {
 	return hkdf.Key(sha256.New, a.Key, nil, "headgate discovery frames", sha256.Size)
 }
 
-// OpenFlowAddress returns the address on which the controller listens for switches, "" if it does not.
+// OpenFlowAddress returns the first address on which the controller listens for switches, "" if there is none.
 func (c *Controller) OpenFlowAddress() string {
-	if c.switches == nil {
-		return ""
+	for _, l := range c.switches.Listeners() {
+		return l.Address
 	}
-	return c.switches.Address()
+	return ""
 }
 
 // leadNetwork is the leader's task that leads the switches.
 func (c *Controller) leadNetwork(ctx context.Context, t store.Term) {
-	if c.switches == nil {
-		return
-	}
 	for {
 		generation, err := t.Generation(ctx)
 		if err == nil {
@@ -83,12 +112,9 @@ func (c *Controller) leadNetwork(ctx context.Context, t store.Term) {
 // networkView implements server.Fabric.
 type networkView struct{ c *Controller }
 
-// live returns the loop of the switches, nil if this leader accepts none.
+// live returns the loop of the switches.
 func (v networkView) live() (*live.Network, error) {
-	switch alone := len(v.c.config.Peers) == 0; {
-	case v.c.switches == nil && (alone || v.c.isLeader()):
-		return nil, nil
-	case !v.c.isLeader():
+	if !v.c.isLeader() {
 		return nil, errNoLeader
 	}
 	n := v.c.switches.Live()
@@ -103,27 +129,48 @@ var errNoLeader = &server.Refusal{Status: http.StatusServiceUnavailable, Detail:
 // Network implements server.Fabric.
 func (v networkView) Network() (api.Network, error) {
 	n, err := v.live()
-	switch {
-	case err != nil:
+	if err != nil {
 		return api.Network{}, err
-	case n == nil:
-		return networkOf(live.Status{At: time.Now(), Settled: true}), nil
 	}
-	out := networkOf(n.Status())
-	at := v.c.switches.Address()
-	out.Listen = &at
+	out := networkOf(v.c.networkStatus(n))
+	for _, l := range v.c.switches.Listeners() {
+		one := api.NetworkListener{Address: l.Address, Tls: l.TLS}
+		if l.Err != nil {
+			one.Error = nonZero(l.Err.Error())
+		}
+		out.Listen = append(out.Listen, one)
+	}
 	return out, nil
 }
 
+// networkStatus returns what the loop knows, with the faults that are found where switches connect.
+func (c *Controller) networkStatus(n *live.Network) live.Status {
+	s := n.Status()
+	s.Faults = append(c.switches.Faults(), s.Faults...)
+	return s
+}
+
 // NetworkEvents implements server.Fabric.
-func (v networkView) NetworkEvents() (api.NetworkEventList, error) {
+func (v networkView) NetworkEvents(p api.ListNetworkEventsParams) (api.NetworkEventList, error) {
 	out := api.NetworkEventList{Items: []api.NetworkEvent{}}
-	n, err := v.live()
-	if err != nil || n == nil {
+	if _, err := v.live(); err != nil {
 		return out, err
 	}
-	for _, e := range v.c.switches.Events() {
-		out.Items = append(out.Items, networkEventOf(e))
+	var of fabric.DPID
+	if p.Switch != nil {
+		var err error
+		if of, err = fabric.ParseDPID(*p.Switch); err != nil {
+			return out, noSwitch(*p.Switch)
+		}
+	}
+	all, since := v.c.switches.Events()
+	out.Since = since
+	for _, e := range all {
+		switch {
+		case p.Since != nil && e.Recent().Before(*p.Since), p.Kind != nil && !e.Kind.Is(*p.Kind), p.Switch != nil && !e.About(of):
+		default:
+			out.Items = append(out.Items, networkEventOf(e))
+		}
 	}
 	return out, nil
 }
@@ -135,7 +182,7 @@ func (v networkView) SwitchFlows(ctx context.Context, text string) (out api.Swit
 		return out, err
 	}
 	id, err := fabric.ParseDPID(text)
-	if err != nil || n == nil {
+	if err != nil {
 		return out, noSwitch(text)
 	}
 	ctx, cancel := context.WithTimeout(ctx, flowsTimeout)
@@ -148,6 +195,24 @@ func (v networkView) SwitchFlows(ctx context.Context, text string) (out api.Swit
 		return out, &server.Refusal{Status: http.StatusConflict, Detail: err.Error()}
 	}
 	return flowsOf(flows), nil
+}
+
+// NetworkHistory implements server.Fabric.
+func (v networkView) NetworkHistory(text string, port int64) (out api.NetworkLinkHistory, err error) {
+	n, err := v.live()
+	if err != nil {
+		return out, err
+	}
+	unknown := &server.Refusal{Status: http.StatusNotFound, Detail: fmt.Sprintf("no port %d of a switch %s has been up in the last hour", port, text)}
+	id, err := fabric.ParseDPID(text)
+	if err != nil || port < 1 || port > int64(fabric.MaxPort) {
+		return out, unknown
+	}
+	h, err := n.History(fabric.PortID{Switch: id, Port: fabric.PortNo(port)})
+	if err != nil {
+		return out, unknown
+	}
+	return historyOf(h), nil
 }
 
 func noSwitch(id string) error {

@@ -22,11 +22,9 @@ func (v networkView) NetworkPath(from, to string) (out api.NetworkPath, err erro
 	if err != nil {
 		return out, err
 	}
-	t := &fabric.Topology{}
-	if n != nil {
-		if t, err = n.Topology(); err != nil {
-			return out, err
-		}
+	t, err := n.Topology()
+	if err != nil {
+		return out, err
 	}
 	return pathIn(t, from, to)
 }

@@ -3,7 +3,9 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/openflow/oftest"
 	"headgate.dev/headgate/fabric/program"
+	"headgate.dev/headgate/metrics"
 	"headgate.dev/headgate/store/storetest"
 )
 
@@ -54,19 +57,26 @@ func newSwitches(t *testing.T) *switches {
 
 // connect keeps the switches connected to a controller until the test ends.
 func (s *switches) connect(address string) {
+	s.dial(func(ctx context.Context, _ int) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	})
+}
+
+// dial keeps the switches connected by a function, which gets their index, until stop or the end of the test.
+func (s *switches) dial(dial func(ctx context.Context, n int) (net.Conn, error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	for _, sw := range s.sw {
+	for n, sw := range s.sw {
 		running.Go(func() {
-			sw.Dial(ctx, time.Second, func(ctx context.Context) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-			})
+			sw.Dial(ctx, time.Second, func(ctx context.Context) (net.Conn, error) { return dial(ctx, n) })
 		})
 	}
-	s.t.Cleanup(func() {
+	stop = func() {
 		cancel()
 		running.Wait()
-	})
+	}
+	s.t.Cleanup(stop)
+	return stop
 }
 
 // ping pings from the first host to the second until there is an answer.
@@ -120,7 +130,13 @@ func TestNetwork(t *testing.T) {
 	member := storetest.Start(t)
 	config := controllertest.Config()
 	config.OpenFlow = "127.0.0.1:0"
+	prometheus, err := metrics.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Metrics = prometheus
 	first := startOn(t, storetest.Open(t, member), config, nil)
+	config.Metrics = nil
 	config.Name, config.Peers = "c2", []string{strings.TrimPrefix(first.url, "https://")}
 	first.settled(0, 0, 0) // it is the leader
 	second := startOn(t, storetest.Open(t, member), config, nil)
@@ -133,7 +149,7 @@ func TestNetwork(t *testing.T) {
 	w.ping()
 	n := second.settled(2, 2, 2) // it asks the first
 	w.ping()                     // by the flows, as the first may have gone through the controller
-	if n.Listen == nil || *n.Listen != first.openflow || n.Hosts[0].Mac != "02:00:00:00:00:01" || !slices.Equal(n.Hosts[0].Addresses, []string{"10.0.0.1"}) || n.Hosts[0].Learned != api.LearnedARP {
+	if len(n.Listen) != 1 || n.Listen[0] != (api.NetworkListener{Address: first.openflow}) || n.Hosts[0].Mac != "02:00:00:00:00:01" || !slices.Equal(n.Hosts[0].Addresses, []string{"10.0.0.1"}) || n.Hosts[0].Learned != api.LearnedARP {
 		t.Errorf("the network is %+v", n)
 	}
 	if s := n.Switches[1]; s.Id != "0000000000000002" || !s.Current || s.Ports[0].Use != api.PortToHosts || s.Ports[1].Use != api.PortToSwitch || s.Ports[0].State != api.PortUp {
@@ -148,6 +164,13 @@ func TestNetwork(t *testing.T) {
 		if r := controller.must(404, "GET", "/v1/network/path?from=10.0.0.1&to=10.0.0.9", ""); !strings.Contains(r.text, "no host and no switch is known as 10.0.0.9") {
 			t.Error(r.text)
 		}
+		var way api.NetworkTrace
+		controller.must(200, "GET", "/v1/network/trace?packet=tcp%2010.0.0.1:1000%2010.0.0.2:80&from=10.0.0.1", "").into(t, &way)
+		if last := way.Hops[len(way.Hops)-1]; len(way.Hops) != 2 || last.Switch != "0000000000000002" || last.Label == nil || *last.Label < 3072 || *last.Steps[len(last.Steps)-1].End != api.EndDelivered || (*last.Steps[len(last.Steps)-1].Hosts)[0] != "02:00:00:00:00:02" {
+			t.Errorf("the trace is %+v", way)
+		}
+		controller.must(400, "GET", "/v1/network/trace?packet=tcp%2010.0.0.1&from=10.0.0.1", "")
+		controller.must(404, "GET", "/v1/network/trace?packet=broadcast&from=10.0.0.9", "")
 		if r := controller.must(200, "GET", "/v1/network/events", ""); !strings.Contains(r.text, `"kind":"link-added"`) {
 			t.Errorf("the events are %s", r.text)
 		}
@@ -158,9 +181,44 @@ func TestNetwork(t *testing.T) {
 		}) {
 			t.Errorf("no flow to a host in %+v", flows)
 		}
+		var h api.NetworkLinkHistory
+		for end := time.Now().Add(20 * time.Second); len(h.Items) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			h = api.NetworkLinkHistory{}
+			controller.must(200, "GET", "/v1/network/links/0000000000000001/2/history", "").into(t, &h)
+		}
+		if len(h.Items) == 0 || h.To == nil || *h.To != (api.NetworkPortID{Switch: "0000000000000002", Port: 2}) || *h.IntervalNs != time.Second.Nanoseconds() || h.Items[0].RateBps <= 0 {
+			t.Errorf("the history of a link is %+v", h)
+		}
+		n = controller.settled(2, 2, 2)
+		for _, l := range n.Links {
+			if l.From == h.From && (l.RateBps == nil || *l.RateBps <= 0) || l.DropsPerS != nil || *l.Cost != 1 { // discovery frames; drops are not counted
+				t.Errorf("link %+v", l)
+			}
+		}
+		if p := n.Switches[0].Ports[1]; p.TxBps == nil || *p.TxBps <= 0 || p.RxBps == nil || *p.RxBps <= 0 {
+			t.Errorf("the rates of port %+v", p)
+		}
+		var ofHost api.NetworkLinkHistory
+		if controller.must(200, "GET", "/v1/network/links/0000000000000001/1/history", "").into(t, &ofHost); ofHost.To != nil {
+			t.Errorf("the port of a host has a link to %+v", ofHost.To)
+		}
+		controller.must(404, "GET", "/v1/network/links/0000000000000001/9/history", "")
+		controller.must(404, "GET", "/v1/network/links/0000000000000009/1/history", "")
+		controller.must(400, "GET", "/v1/network/links/0000000000000001/0/history", "")
 		controller.must(404, "GET", "/v1/network/switches/0000000000000009/flows", "")
 		controller.must(400, "GET", "/v1/network/switches/s1/flows", "")
 		controller.must(400, "GET", "/v1/network/path?from=10.0.0.1", "")
+	}
+	r, err := http.Get("http://" + prometheus.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	for _, want := range []string{"headgate_network_leader 1", "headgate_network_switches 2", `headgate_network_link_transmit_bytes_total{from="0000000000000001/2",to="0000000000000002/2"} `} {
+		if err != nil || !strings.Contains(string(text), "\n"+want) {
+			t.Errorf("no metric %s, %v", want, err)
+		}
 	}
 	before := w.rules()
 
@@ -183,15 +241,16 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// A service without an address for switches shows an empty network.
+// A service without a listener for switches shows an empty network.
 func TestNoNetwork(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	var n api.Network
-	if s.must(200, "GET", "/v1/network", "").into(t, &n); n.Listen != nil || len(n.Switches) != 0 || !n.Settled {
+	if n := s.settled(0, 0, 0); len(n.Listen) != 0 {
 		t.Errorf("the network is %+v", n)
 	}
 	s.must(200, "GET", "/v1/network/events", "")
 	s.must(404, "GET", "/v1/network/path?from=a&to=b", "")
+	s.must(404, "GET", "/v1/network/trace?packet=broadcast&from=a", "")
 	s.must(404, "GET", "/v1/network/switches/0000000000000001/flows", "")
+	s.must(404, "GET", "/v1/network/links/0000000000000001/1/history", "")
 }

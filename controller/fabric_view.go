@@ -14,11 +14,14 @@ import (
 // networkOf returns the API form of a network.
 func networkOf(s live.Status) api.Network {
 	out := api.Network{
-		At: s.At, Settled: s.Settled, Switches: []api.NetworkSwitch{}, Links: []api.NetworkLink{}, Hosts: []api.NetworkHost{}, Faults: []api.NetworkFault{},
+		At: s.At, Name: nonZero(s.Name), Sites: &[]api.NetworkSite{}, Settled: s.Settled, Listen: []api.NetworkListener{}, Switches: []api.NetworkSwitch{}, Links: []api.NetworkLink{}, Hosts: []api.NetworkHost{}, Faults: []api.NetworkFault{},
 		Counters: api.NetworkCounters{
 			PacketIns: int64(s.Counters.PacketIns), Dropped: int64(s.Counters.Dropped), Forged: int64(s.Counters.Forged),
 			Answered: int64(s.Counters.Answered), Flooded: int64(s.Counters.Flooded), Plans: int64(s.Counters.Plans),
 		},
+	}
+	for _, one := range s.Sites {
+		*out.Sites = append(*out.Sites, api.NetworkSite{Name: one.Name, Parent: nonZero(one.Parent)})
 	}
 	for _, one := range s.Switches {
 		out.Switches = append(out.Switches, networkSwitchOf(one))
@@ -28,7 +31,11 @@ func networkOf(s live.Status) api.Network {
 		if l.Assumed {
 			source = api.CapacityAssumed
 		}
-		out.Links = append(out.Links, api.NetworkLink{From: portIDOf(l.From), To: portIDOf(l.To), CapacityBps: int64(l.Capacity), CapacitySource: source})
+		cost := int(l.Cost)
+		out.Links = append(out.Links, api.NetworkLink{
+			From: portIDOf(l.From), To: portIDOf(l.To), CapacityBps: int64(l.Capacity), CapacitySource: source, Cost: &cost,
+			RateBps: rateOf(l.Rate), DropsPerS: known(l.Drops), ErrorsPerS: known(l.Errors),
+		})
 	}
 	for _, h := range s.Hosts {
 		one := api.NetworkHost{Mac: h.MAC.String(), Name: nonZero(h.Name), Vlan: nonZero(int(h.VLAN)), Addresses: []string{}, At: portIDOf(h.At), Learned: api.NetworkHostLearned(h.Learned.String())}
@@ -45,9 +52,13 @@ func networkOf(s live.Status) api.Network {
 
 func networkSwitchOf(s live.SwitchStatus) api.NetworkSwitch {
 	out := api.NetworkSwitch{
-		Id: s.ID.String(), Address: s.Address, Current: s.Current, Ports: []api.NetworkPort{},
+		Id: s.ID.String(), Name: nonZero(s.Name), Site: nonZero(s.Site), Address: s.Address, Current: s.Current, Ports: []api.NetworkPort{},
 		Manufacturer: nonZero(s.Desc.Manufacturer), Hardware: nonZero(s.Desc.Hardware), Software: nonZero(s.Desc.Software),
 		SerialNumber: nonZero(s.Desc.SerialNum), Description: nonZero(s.Desc.Datapath),
+		Capabilities: switchCapabilitiesOf(s.Capabilities), Limits: append([]string{}, program.Lost(s.Capabilities)...),
+	}
+	if s.SurplusPorts > 0 {
+		out.Limits = append(out.Limits, live.SurplusText(s.SurplusPorts))
 	}
 	if s.Problem != nil {
 		out.Error = nonZero(s.Problem.Error())
@@ -55,9 +66,17 @@ func networkSwitchOf(s live.SwitchStatus) api.NetworkSwitch {
 	for _, p := range s.Ports {
 		out.Ports = append(out.Ports, api.NetworkPort{
 			Number: int64(p.No), Name: nonZero(p.Name), SpeedBps: nonZero(int64(p.Speed)), State: api.NetworkPortState(p.State.String()), Use: api.NetworkPortUse(p.Use),
+			RxBps: rateOf(p.Rx.Rate), TxBps: rateOf(p.Tx.Rate),
 		})
 	}
 	return out
+}
+
+func switchCapabilitiesOf(c fabric.Capabilities) api.SwitchCapabilities {
+	return api.SwitchCapabilities{
+		Tables: c.Tables, FlowsPerTable: nonZero(int64(c.Entries)), FastFailoverGroups: int64(c.FastFailover), AllGroups: int64(c.All),
+		SelectGroups: int64(c.Select), Meters: int64(c.Meters), Bundles: c.Bundles,
+	}
 }
 
 func portIDOf(p fabric.PortID) api.NetworkPortID {
@@ -89,6 +108,9 @@ func networkEventOf(e fabric.Event) api.NetworkEvent {
 	if e.Link != (fabric.LinkID{}) {
 		out.Link = &api.NetworkLinkEnds{From: portIDOf(e.Link.From), To: portIDOf(e.Link.To)}
 	}
+	if e.Count > 1 {
+		out.Count, out.Last = &e.Count, &e.Last
+	}
 	if e.Host != (fabric.HostID{}) {
 		out.Host = nonZero(e.Host.String())
 	}
@@ -107,25 +129,10 @@ func flowsOf(flows []openflow.FlowStats) api.SwitchFlowList {
 			Table: int(f.Table), Priority: int(f.Priority), Match: f.Match.String(), Instructions: f.Instructions.String(),
 			Packets: int64(f.Packets), Bytes: int64(f.Bytes), AgeNs: f.Duration.Duration().Nanoseconds(),
 		}
-		if table, rule, ok := ruleOf(f); ok {
+		if table, rule, ok := program.RuleOf(f.Table, f.Cookie); ok {
 			one.TableName, one.Rule = &table.Name, nonZero(rule.Matches+": "+rule.Actions)
 		}
 		out.Items = append(out.Items, one)
 	}
 	return out
-}
-
-// ruleOf returns the rule of the pipeline of which a flow is; false for a flow that is not Headgate's.
-func ruleOf(f openflow.FlowStats) (t program.Table, r program.Rule, ok bool) {
-	kind, ours := program.KindOf(f.Cookie)
-	if !ours || int(f.Table) >= len(program.Pipeline) {
-		return t, r, false
-	}
-	t = program.Pipeline[f.Table]
-	for _, r := range t.Rules {
-		if r.Kind == kind {
-			return t, r, true
-		}
-	}
-	return t, r, false
 }

@@ -22,6 +22,9 @@ const (
 	// forwardTimeout is the timeout of a request to another controller, which queries an agent in turn. dialTimeout is
 	// the timeout of the connection to it.
 	forwardTimeout, dialTimeout = setsTimeout + time.Second, time.Second
+	// leaderTimeout is the timeout of a request that only the leader can answer. A change is answered within 5 s (package
+	// store), after those that wait before it.
+	leaderTimeout = 10 * time.Second
 	// maxForwarded is above the size in bytes of any request that is forwarded.
 	maxForwarded = 64 << 10
 )
@@ -104,6 +107,12 @@ func (f *forwarder) findAgent(w http.ResponseWriter, r *http.Request, host strin
 // findLeader serves a request that only the leader can answer, by the controller that is the leader, or by this one if there
 // is none.
 func (f *forwarder) findLeader(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxForwarded))
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), r.Body))
+	if err != nil || len(text) == maxForwarded {
+		f.next.ServeHTTP(w, r)
+		return
+	}
 	// This controller handles the request first: it may reject the client or apply the rate limit.
 	own := server.RecordResponse(f.next, r)
 	if own.Status != http.StatusServiceUnavailable {
@@ -115,7 +124,7 @@ func (f *forwarder) findLeader(w http.ResponseWriter, r *http.Request) {
 	answers := make(chan func(), len(f.peers))
 	for _, at := range f.peers {
 		go func() {
-			answer, body, err := f.forward(r.WithContext(ctx), at, nil, forwardTimeout)
+			answer, body, err := f.forward(r.WithContext(ctx), at, text, leaderTimeout)
 			if err != nil || answer.StatusCode == http.StatusServiceUnavailable {
 				answers <- nil
 				return
@@ -191,7 +200,7 @@ func (f *forwarder) request(ctx context.Context, of *http.Request, method, url s
 	if err != nil {
 		return nil, err
 	}
-	server.CopyHeader(q.Header, of.Header, "Authorization", "Content-Type", "Idempotency-Key")
+	server.CopyHeader(q.Header, of.Header, "Authorization", "Content-Type", "Idempotency-Key", "If-Match")
 	q.Header.Set(server.ForwardedHeader, "1")
 	return q, nil
 }

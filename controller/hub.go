@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/controller/points"
 	"headgate.dev/headgate/store"
 )
 
@@ -29,8 +30,12 @@ type hub struct {
 	reports atomic.Uint64 // number of reports received
 	changes changes
 
-	mu    sync.Mutex
-	links map[string]*link // newest stream by host
+	// measured adds up the agents' reports of reservations.
+	measured points.Collector
+
+	mu       sync.Mutex
+	links    map[string]*link                // newest stream by host
+	reserved map[string]*agents.Reservations // by host, with the limits now
 }
 
 // link is the stream of one agent.
@@ -47,6 +52,7 @@ type link struct {
 	hello    *agents.Hello
 	facts    *agents.Facts
 	enforced *agents.Enforced
+	reserved *agents.ReservationsEnforced
 	tables   map[string]*table
 	probes   probes
 	// queries are the open queries, by number; lastQuery is the number of the newest.
@@ -91,6 +97,7 @@ func (h *hub) add(l *link) {
 	h.mu.Lock()
 	before := h.links[l.host]
 	h.links[l.host] = l
+	l.sendReservations(h.reserved[l.host]) // after the desired state, which is the first message
 	h.mu.Unlock()
 	h.changes.reported(l.host)
 	if before != nil {
@@ -205,6 +212,11 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			l.facts = carried
 		case *agents.Enforced:
 			l.enforced = carried
+		case *agents.ReservationsEnforced:
+			l.reserved = carried
+		case *agents.ReservationReport:
+			announced = false // clients read the rates of groups
+			h.measured.Add(carried)
 		case *agents.Report:
 			l.report(carried)
 			l.unwatch(time.Now())

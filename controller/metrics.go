@@ -50,3 +50,15 @@ func (c *Controller) probeMetrics() (*metrics.ProbeState, error) {
 	}
 	return out, nil
 }
+
+// networkMetrics returns what this controller knows of the switches, nil if it accepts none.
+func (c *Controller) networkMetrics() *metrics.Network {
+	if len(c.switches.Listeners()) == 0 {
+		return nil
+	}
+	n := c.switches.Live()
+	if n == nil || !c.isLeader() {
+		return &metrics.Network{}
+	}
+	return &metrics.Network{Leads: true, Status: c.networkStatus(n)}
+}

@@ -102,7 +102,7 @@ func TestResultsKept(t *testing.T) {
 	there := map[string]*desiredHost{"a": {host: &store.Host{}}, "b": {host: &store.Host{}}}
 	c := &Controller{cache: &cache{contents: contents{hosts: there, probing: newProbing()}, currentAt: time.Now()}}
 	ctx, cancel := context.WithCancel(t.Context())
-	err = s.Lead(ctx, "test", func(ctx context.Context, term store.Term) error {
+	err = s.Lead(ctx, store.Candidate{Name: "test"}, func(ctx context.Context, term store.Term) error {
 		defer cancel()
 		if err := c.sweepProbes(ctx, term, time.Now()); err != nil {
 			t.Error(err)

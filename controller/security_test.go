@@ -34,7 +34,7 @@ func TestRoles(t *testing.T) {
 	// The permissions of each role, by operation id and method: the test's own table, independent of the
 	// implementation.
 	change := map[string]bool{"POST": true, "PUT": true, "PATCH": true, "DELETE": true}
-	operatorsOnly := []string{"Tenant", "Host", "Interface", "rollBack", "Collective", "Policy", "startProbe", "ProbeSchedule"}
+	operatorsOnly := []string{"Tenant", "Host", "Interface", "rollBack", "Collective", "Policy", "startProbe", "ProbeSchedule", "NetworkConfig", "signSwitchCertificate"}
 	may := func(role, method, id string) bool {
 		operators := false
 		for _, o := range operatorsOnly {
@@ -53,8 +53,8 @@ func TestRoles(t *testing.T) {
 			return !change[method]
 		case role == "tenant" || role == "other tenant":
 			switch id {
-			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getNetwork", "listNetworkEvents", "getNetworkPath", "listSwitchFlows", "getCollective", "getPolicy", "getProbe", "getOverview",
-				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals":
+			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getNetwork", "listNetworkEvents", "getNetworkPath", "getNetworkLinkHistory", "getNetworkConfig", "getNetworkTrace", "listSwitchFlows", "getCollective", "getPolicy", "getProbe", "getOverview",
+				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals", "getReservationCalendar":
 				return false
 			case "getTenant", "getInterface", "listTenantGroups":
 				return true
@@ -64,7 +64,7 @@ func TestRoles(t *testing.T) {
 		return false
 	}
 	fill := strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Frest", "{token}", "000000000000",
-		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{relay}", "east", "{dpid}", "0000000000000001", "{probe}", "0000000000000000")
+		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{relay}", "east", "{dpid}", "0000000000000001", "{port}", "1", "{owner}", "a", "{reservation}", "x", "{probe}", "0000000000000000")
 	n := 0
 	for path, item := range spec.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -79,6 +79,12 @@ func TestRoles(t *testing.T) {
 				}
 				if o.OperationID == "getNetworkPath" {
 					target += "?from=10.0.0.1&to=10.0.0.2"
+				}
+				if o.OperationID == "getNetworkTrace" {
+					target += "?packet=broadcast&from=10.0.0.1"
+				}
+				if o.OperationID == "getReservationCalendar" {
+					target += "?link=0000000000000001/1"
 				}
 				if o.OperationID == "watchLive" {
 					target += "?see=/v1/session"
@@ -103,7 +109,7 @@ func TestRoles(t *testing.T) {
 					if r.status != 403 {
 						t.Errorf("%s %s (%s) as %s: %d %s, want 403", method, target, o.OperationID, role, r.status, r.text)
 					}
-				case role == "other tenant" && (strings.HasPrefix(target, "/v1/hosts/h1/interfaces/eth0/out/groups/") || strings.HasPrefix(target, "/v1/tenants/a")):
+				case role == "other tenant" && (strings.HasPrefix(target, "/v1/hosts/h1/interfaces/eth0/out/groups/") || strings.HasPrefix(target, "/v1/tenants/a") || strings.HasPrefix(target, "/v1/reservations/a")):
 					if r.status != 404 && r.status != 400 {
 						t.Errorf("%s %s as another tenant: %d %s, want 404", method, target, r.status, r.text)
 					}

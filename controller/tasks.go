@@ -21,6 +21,7 @@ func (c *Controller) tasks() []task {
 	return []task{
 		{"probe schedule", c.planMeasurements},
 		{"network", c.leadNetwork},
+		{"reservations", c.leadReservations},
 		every(sweepInterval, "expired tokens", sweepTokens),
 		every(sweepInterval, "idempotency keys", sweepAnswers),
 		every(sweepInterval, "audit log", sweepAudit),

@@ -21,7 +21,7 @@ const (
 
 // Check is one check and its result.
 type Check struct {
-	About   string `json:"about"` // "machine", or a device
+	About   string `json:"about"` // "machine", "fabric", "fabric, bridge NAME", or a device
 	Name    string `json:"name"`
 	State   State  `json:"state"`
 	Found   string `json:"found,omitempty"`  // what was detected

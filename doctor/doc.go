@@ -7,6 +7,9 @@
 // groups to a device. Version numbers and configuration options are read only where there
 // is nothing to try.
 //
+// Of this machine's Open vSwitch, if it has one, the doctor reads the database, and lists what
+// keeps its bridges from being switches of a network (fabric.go).
+//
 // The doctor leaves nothing behind: it removes pinned objects, and unloads kernel modules
 // that the trial loaded and that are not in use. The user's devices are only read.
 //

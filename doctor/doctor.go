@@ -15,6 +15,9 @@ type Options struct {
 	Observe func(dev string) (shaper.State, error)
 	// Devices are the devices to check.
 	Devices []string
+	// OpenVSwitch is the address of the database of this machine's Open vSwitch, such as ovsdb.LocalAddress returns;
+	// "" does not check it.
+	OpenVSwitch string
 	// Measure enables the measurement of this machine's throughput, which takes up to 2 s.
 	Measure bool
 }
@@ -55,6 +58,9 @@ func Run(o Options) (Report, error) {
 	r.add(connections()...)
 	r.add(environment()...)
 	r.add(passedThroughCards(pciDrivers))
+	if o.OpenVSwitch != "" {
+		r.add(fabric(o.OpenVSwitch, vswitchd)...)
+	}
 	for _, dev := range o.Devices {
 		checks, err := device(dev, o, r.Throughput)
 		if err != nil {

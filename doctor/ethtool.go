@@ -10,6 +10,7 @@ import (
 // Commands of the ethtool ioctl (uapi/linux/ethtool.h). The doctor uses the ioctl instead of
 // sysfs, because /sys may belong to another network namespace.
 const (
+	ethtoolGTXCsum   = 0x16
 	ethtoolGTSO      = 0x1e
 	ethtoolGGSO      = 0x23
 	ethtoolGGRO      = 0x2b

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -20,10 +21,12 @@ type Config struct {
 	// AcceptUnknown accepts other switches as well: at a Listener with TLS those with a certificate of the controller's
 	// authority, at one without TLS any.
 	AcceptUnknown bool
-	Sites         []Site
-	Links         []LinkConfig
-	Hosts         []HostConfig
-	// Listen are the addresses at which switches connect. There is at least one.
+	// Routers are Linux routers. Their ports are interfaces, written by name.
+	Routers []RouterConfig
+	Sites   []Site
+	Links   []LinkConfig
+	Hosts   []HostConfig
+	// Listen are the addresses at which switches connect. There is at least one, unless no switch may connect.
 	Listen []Listener
 	// Trust are ports that lead to routers, or to switches of other networks. Any number of hosts can be there.
 	Trust []PortRef
@@ -74,6 +77,9 @@ type HostConfig struct {
 	// Addrs are all addresses of the host. If there are none, they are learned.
 	Addrs []netip.Addr
 	At    PortRef
+	// Capacity is the rate of layer 2, in each direction, of the line from a router to the host. All hosts at one
+	// interface share it. It is 0 for hosts at switches, which report it.
+	Capacity unit.Rate
 }
 
 // Listener is an address at which switches connect to a controller.
@@ -135,13 +141,35 @@ type PortRef struct {
 	Port   PortName
 }
 
-// ID returns the port, and false if it is written by a name that no switch has reported yet (Config.Bind).
-func (p PortRef) ID() (PortID, bool) { return PortID{p.Switch, p.Port.No}, p.Port.Name == "" }
+// ID returns the port, and false if it is written by a name that no switch has reported yet (Config.Bind). The
+// interfaces of routers are always known.
+func (p PortRef) ID() (PortID, bool) {
+	if p.Switch.IsRouter() {
+		return PortID{p.Switch, routerPort(p.Port.Name)}, true
+	}
+	return PortID{p.Switch, p.Port.No}, p.Port.Name == ""
+}
 
 // Accepts reports whether a switch may connect.
 func (c Config) Accepts(id DPID) bool {
 	_, listed := c.Switch(id)
 	return listed || c.AcceptUnknown
+}
+
+// HasSwitches reports whether switches can connect: the network is not one of routers alone.
+func (c Config) HasSwitches() bool { return len(c.Switches) > 0 || c.AcceptUnknown }
+
+// Admit returns why a switch may not connect, nil if it may. Without a configuration (nil) every switch may that has an id.
+func (c *Config) Admit(id DPID) error {
+	switch {
+	case id == 0:
+		return errors.New("the datapath id of the switch is 0: set another one")
+	case id.IsRouter():
+		return fmt.Errorf("the datapath id %v of the switch is one of those that stand for routers: set one that does not begin with %04x", id, uint64(routers>>48))
+	case c != nil && !c.Accepts(id):
+		return fmt.Errorf("switch %v is not in the configuration of the network: add it to switches, or set unknown_switches: accept", id)
+	}
+	return nil
 }
 
 // Switch returns what is written of a switch.
@@ -161,10 +189,12 @@ func (s SwitchConfig) Label() string {
 	return s.ID.String()
 }
 
-// PortLabel prints a port as it is written: s1/3 or s1/eth3.
+// PortLabel prints a port as it is written: s1/3, s1/eth3 or r1/eth0.
 func (c Config) PortLabel(p PortRef) string {
 	s, listed := c.Switch(p.Switch)
-	if !listed {
+	if r, ok := c.Router(p.Switch); ok {
+		s.Name = r.Name
+	} else if !listed {
 		s.ID = p.Switch
 	}
 	return s.Label() + "/" + p.Port.String()

@@ -21,8 +21,8 @@ func smallConfig() Config {
 		},
 		Links: []LinkConfig{{Ends: [2]PortRef{{1, PortName{No: 3}}, {2, PortName{Name: "up"}}}, Capacity: unit.Gbit, Cost: 1}},
 		Hosts: []HostConfig{
-			{HostID{MAC{2, 0, 0, 0, 0, 1}, 7}, "web1", []netip.Addr{netip.MustParseAddr("10.0.0.1")}, PortRef{1, PortName{No: 1}}},
-			{HostID{MAC{2, 0, 0, 0, 0, 2}, 7}, "", nil, PortRef{2, PortName{No: Local}}},
+			{HostID: HostID{MAC{2, 0, 0, 0, 0, 1}, 7}, Name: "web1", Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, At: PortRef{1, PortName{No: 1}}},
+			{HostID: HostID{MAC{2, 0, 0, 0, 0, 2}, 7}, At: PortRef{2, PortName{No: Local}}},
 		},
 		Listen:       []Listener{{netip.MustParseAddrPort("0.0.0.0:6653"), true}},
 		Trust:        []PortRef{{1, PortName{No: 9}}},
@@ -41,7 +41,7 @@ func TestConfigCheck(t *testing.T) {
 		text    string
 	}{
 		"no name":                {func(c *Config) { c.Name = "" }, "name", "the network has no name: write"},
-		"no switch":              {func(c *Config) { *c = Config{Name: "n", Listen: c.Listen, HostsPerPort: 1} }, "switches", "no switch may connect: list switches, or write unknown_switches: accept"},
+		"no switch":              {func(c *Config) { *c = Config{Name: "n", Listen: c.Listen, HostsPerPort: 1} }, "switches", "no switch may connect, and there is no router: list switches or routers, or write unknown_switches: accept"},
 		"two switches of an id":  {func(c *Config) { c.Switches = append(c.Switches, SwitchConfig{ID: 2, Name: "s3"}) }, "switches[2].id", "have the same datapath id 0000000000000002"},
 		"two of a name":          {func(c *Config) { c.Switches[1].Name = "s1" }, "switches[1].name", "have the same name s1: rename one"},
 		"unknown site":           {func(c *Config) { c.Switches[1].Site = "attic" }, "switches[1].site", "is in site attic, which does not exist"},
@@ -186,10 +186,20 @@ func TestBind(t *testing.T) {
 
 // TestBindMistakes: ports that do not exist, and ports that are written by number and by name.
 func TestBindMistakes(t *testing.T) {
-	_, wrong := smallConfig().Bind(map[DPID][]Port{
+	c, ports := smallConfig(), map[DPID][]Port{
 		1: {{No: 1, Name: "eth2"}, {No: 3, Name: "3"}},
 		2: {{No: 1, Name: "up"}},
-	})
+	}
+	_, twice := c.Bind(ports)
+	var wrong []*Invalid
+	for _, id := range []DPID{1, 2} {
+		for _, w := range c.WrittenPorts()[id] {
+			if m := c.MissingPort(w, ports[id]); m != nil {
+				wrong = append(wrong, m)
+			}
+		}
+	}
+	wrong = append(wrong, twice...)
 	want := []string{
 		"trust[0]: port s1/9 does not exist: the switch has 1 (eth2), 3; correct the port, or add it to the switch",
 		"hosts[1].at: port 0000000000000002/LOCAL does not exist: the switch has 1 (up); correct the port, or add it to the switch",
@@ -205,5 +215,21 @@ func TestBindMistakes(t *testing.T) {
 	}
 	if got := list(many); got != "1, 2, 3, 4, 5, 6, 7, 8, 2 more" || list(nil) != "no ports" {
 		t.Errorf("%s; %s", got, list(nil))
+	}
+}
+
+// Admit refuses what the configuration does not accept, and an id of 0 in any case.
+func TestAdmit(t *testing.T) {
+	listed := &Config{Switches: []SwitchConfig{{ID: 1}}}
+	for _, c := range []struct {
+		config *Config
+		id     DPID
+		ok     bool
+	}{
+		{nil, 2, true}, {nil, 0, false}, {listed, 1, true}, {listed, 2, false}, {&Config{AcceptUnknown: true}, 2, true}, {&Config{AcceptUnknown: true}, 0, false},
+	} {
+		if err := c.config.Admit(c.id); (err == nil) != c.ok {
+			t.Errorf("%+v, switch %v: %v", c.config, c.id, err)
+		}
 	}
 }

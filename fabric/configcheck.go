@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"headgate.dev/headgate/unit"
 )
@@ -10,20 +11,24 @@ import (
 // Check returns all mistakes, nil if there are none. Field of each is a path of keys of the document that config
 // parses, such as links[3].ends[1].
 func (c Config) Check() []*Invalid {
-	k := &configChecker{checker{switches: map[DPID]string{}, ports: map[PortID]bool{}}, map[PortRef]*portUse{}}
+	k := &configChecker{checker{switches: map[DPID]string{}, ports: map[PortID]bool{}}, map[PortRef]*portUse{}, map[PortID]string{}}
 	if c.Name == "" {
 		k.add("name", "the network has no name: write for example name: campus")
 	}
-	if len(c.Switches) == 0 && !c.AcceptUnknown {
-		k.add("switches", "no switch may connect: list switches, or write unknown_switches: accept")
+	if !c.HasSwitches() && len(c.Routers) == 0 {
+		k.add("switches", "no switch may connect, and there is no router: list switches or routers, or write unknown_switches: accept")
 	}
 	sites := k.sites(c.Sites)
 	switches := make([]Switch, len(c.Switches))
 	for i, s := range c.Switches {
 		switches[i] = Switch{ID: s.ID, Name: s.Name, Site: s.Site}
 		k.sw(fmt.Sprintf("switches[%d]", i), switches[i], sites)
+		if s.ID.IsRouter() {
+			k.add(fmt.Sprintf("switches[%d].id", i), "the datapath id %s is one of those that stand for routers: give the switch one that does not begin with %04x", s.ID, uint64(routers>>48))
+		}
 	}
 	k.names(switches)
+	k.listedRouters(c, sites)
 	for i, s := range c.Switches {
 		k.listed(fmt.Sprintf("switches[%d]", i), s)
 	}
@@ -37,18 +42,21 @@ func (c Config) Check() []*Invalid {
 	for i, h := range c.Hosts {
 		hosts[i], _ = h.Host()
 	}
-	k.hosts(hosts, func(field, object string, i int) { k.hostPort(field, object, c.Hosts[i].At) })
-	k.listen(c.Listen)
+	k.hosts(hosts, func(field, object string, i int) { k.hostAt(field, object, c.Hosts[i]) })
+	if c.HasSwitches() || len(c.Listen) > 0 {
+		k.listen(c.Listen)
+	}
 	if n := c.HostsPerPort; n < 1 || n > MaxHostsPerPort {
 		k.add("hosts_per_port", "a port cannot have %d hosts: write 1 to %d, or list the port in trust for any number", n, MaxHostsPerPort)
 	}
 	return k.errs
 }
 
-// configChecker is a checker of ports that may be written by name. Its label, link and hostPort are for these.
+// configChecker is a checker of ports that may be written by name. Its label and link are for these.
 type configChecker struct {
 	checker
-	uses map[PortRef]*portUse
+	uses       map[PortRef]*portUse
+	interfaces map[PortID]string // of routers
 }
 
 // portUse is what a port was written for so far.
@@ -57,6 +65,8 @@ type portUse struct {
 	// cable is the link that ends at the port, and peer its other end.
 	cable bool
 	peer  PortRef
+	// line is the capacity that was written of hosts at an interface of a router.
+	line unit.Rate
 }
 
 func (k *configChecker) use(p PortRef) *portUse {
@@ -72,6 +82,10 @@ func (k *configChecker) label(p PortRef) string {
 
 // ref checks that a port can exist.
 func (k *configChecker) ref(field, object string, p PortRef) {
+	if p.Switch.IsRouter() {
+		k.routerPort(field, object, p)
+		return
+	}
 	if _, ok := k.switches[p.Switch]; !ok {
 		k.add(field, "%s: switch %s does not exist: add it to switches, or correct the id", object, p.Switch)
 	}
@@ -109,6 +123,8 @@ func (k *configChecker) link(field string, l LinkConfig) {
 	a, b := l.Ends[0], l.Ends[1]
 	object := "link " + k.label(a) + " - " + k.label(b)
 	switch u := k.use(a); {
+	case a.Switch == b.Switch && a.Switch.IsRouter():
+		k.add(field+".ends[1]", "%s begins and ends at one router: write two routers, or remove the link", object)
 	case a.Switch == b.Switch:
 		k.add(field+".ends[1]", "%s begins and ends at one switch: connect two switches, or remove the link", object)
 	case u.cable && u.peer == b:
@@ -125,7 +141,10 @@ func (k *configChecker) link(field string, l LinkConfig) {
 			k.add(field+"."+rate.key, "%s has a capacity of %v: write at most %v", object, rate.Rate, unit.MaxRate)
 		}
 	}
-	if l.Back > 0 && l.Capacity == 0 {
+	switch _, _, routed := l.routed(); {
+	case routed && l.Capacity == 0:
+		k.add(field+".capacity", "%s has no capacity, which a router does not report: write it, for example capacity: 1Gbit", object)
+	case l.Back > 0 && l.Capacity == 0:
 		k.add(field+".back", "%s has a capacity from its second end to the first, and none from the first to the second: write capacity too", object)
 	}
 	if l.Cost == 0 {
@@ -137,7 +156,10 @@ func (k *configChecker) link(field string, l LinkConfig) {
 func (k *configChecker) end(field, object string, p, peer PortRef) {
 	k.ref(field, object, p)
 	u := k.use(p)
-	if u.host {
+	if u.link && peer.Switch.IsRouter() {
+		k.add(field, "%s ends at port %s, which is in link_ports, and those lead to switches: correct the port, or remove it from link_ports", object, k.label(p))
+	}
+	if u.host && !peer.Switch.IsRouter() {
 		k.add(field, "%s ends at port %s, which is in host_ports: correct the port, or remove it from host_ports", object, k.label(p))
 	}
 	if u.cable {
@@ -150,6 +172,10 @@ func (k *configChecker) end(field, object string, p, peer PortRef) {
 func (k *configChecker) trusted(field string, p PortRef) {
 	object := "trusted port " + k.label(p)
 	k.ref(field, object, p)
+	if p.Switch.IsRouter() {
+		k.add(field, "%s is of a router, behind which any number of hosts can be: remove it from trust", object)
+		return
+	}
 	u := k.use(p)
 	if u.trust {
 		k.add(field, "port %s is listed twice: remove one", k.label(p))
@@ -168,9 +194,11 @@ func (k *configChecker) noLink(field, subject string, p PortRef) {
 	}
 }
 
-func (k *configChecker) hostPort(field, object string, p PortRef) {
-	k.ref(field, object, p)
-	k.noLink(field, object+" is at port "+k.label(p)+", which", p)
+// hostAt checks where a host is, and the line to it. field is its port, hosts[3].at.
+func (k *configChecker) hostAt(field, object string, h HostConfig) {
+	k.ref(field, object, h.At)
+	k.noLink(field, object+" is at port "+k.label(h.At)+", which", h.At)
+	k.hostLine(strings.TrimSuffix(field, ".at"), object, h)
 }
 
 func (k *configChecker) listen(all []Listener) {

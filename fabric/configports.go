@@ -6,27 +6,59 @@ import (
 	"strings"
 )
 
-// Bind replaces names of ports by the numbers that connected switches report, and returns mistakes that only then
-// show: ports that do not exist, and ports that are written twice, by number and by name. Ports of switches that are
-// not in ports stay as they are. c is not changed, and has no mistakes of Check.
+// Bind replaces names of ports by the numbers that connected switches report, and returns mistakes that only then show:
+// ports that are written twice, by number and by name. Ports of switches that are not in ports stay as they are, and those that
+// their switches do not have (MissingPort). c is not changed, and has no mistakes of Check.
 func (c Config) Bind(ports map[DPID][]Port) (Config, []*Invalid) {
+	c = c.bound(ports)
+	return c, c.Check()
+}
+
+// bound is Bind without checks.
+func (c Config) bound(ports map[DPID][]Port) Config {
 	c = c.clone()
-	var missing checker
-	c.eachPort(func(field string, id DPID, p *PortName) {
-		reported, connected := ports[id]
-		if !connected {
-			return
+	c.eachPort(func(_ string, id DPID, p *PortName) {
+		if found, ok := p.in(ports[id]); ok {
+			*p = PortName{No: found.No}
 		}
-		i := slices.IndexFunc(reported, func(r Port) bool {
-			return p.Name != "" && r.Name == p.Name || p.Name == "" && r.No == p.No
-		})
-		if i < 0 {
-			missing.add(field, "port %s does not exist: the switch has %s; correct the port, or add it to the switch", c.PortLabel(PortRef{id, *p}), list(reported))
-			return
-		}
-		*p = PortName{No: reported[i].No}
 	})
-	return c, append(missing.errs, c.Check()...)
+	return c
+}
+
+// in returns the port of a switch that has the name, or the number if it has none.
+func (p PortName) in(reported []Port) (Port, bool) {
+	i := slices.IndexFunc(reported, func(r Port) bool {
+		return p.Name != "" && r.Name == p.Name || p.Name == "" && r.No == p.No
+	})
+	if i < 0 {
+		return Port{}, false
+	}
+	return reported[i], true
+}
+
+// WrittenPort is a port that a configuration names, and the field that does.
+type WrittenPort struct {
+	Field string
+	PortRef
+}
+
+// WrittenPorts returns all ports that the configuration names, by switch.
+func (c Config) WrittenPorts() map[DPID][]WrittenPort {
+	all := map[DPID][]WrittenPort{}
+	c.eachPort(func(field string, id DPID, p *PortName) {
+		all[id] = append(all[id], WrittenPort{field, PortRef{id, *p}})
+	})
+	return all
+}
+
+// MissingPort returns the mistake that a written port is not one of those that its switch has reported, nil if it is.
+func (c Config) MissingPort(w WrittenPort, reported []Port) *Invalid {
+	if _, ok := w.Port.in(reported); ok {
+		return nil
+	}
+	var k checker
+	k.add(w.Field, "port %s does not exist: the switch has %s; correct the port, or add it to the switch", c.PortLabel(w.PortRef), list(reported))
+	return k.errs[0]
 }
 
 // clone copies what eachPort can change.

@@ -21,16 +21,7 @@ const (
 // that of R. Bhandari ("Survivable Networks", 1999). No two paths use the two directions of one cable: without it the
 // total would be less.
 func (t *Topology) Disjoint(from, to DPID, k int, by Disjointness, metric Metric, fits func(LinkID) bool) []Path {
-	a, b, ok := t.ends(from, to)
-	if !ok || a == b {
-		return nil
-	}
-	f := newFlow(t, a, b, by, t.weigh(metric, fits))
-	n := 0
-	for n < k && f.augment() {
-		n++
-	}
-	paths := f.paths(n)
+	paths := t.CheapestDisjoint(from, to, k, by, t.weigh(metric, fits))
 	length := func(links []int32) (sum uint64) {
 		for _, l := range links {
 			sum += metric.weight(t.parts.Links[l].Cost)
@@ -60,18 +51,20 @@ type flow struct {
 	source, sink int32
 	to           []int32 // of each arc
 	link         []int32 // of each arc, -1 within a switch
-	weight       []uint64
+	ask          func(link int32) uint64
+	weight       []uint64 // of each arc, 0 for one of a link that was not asked for
 	open         []bool
 	first        []int32 // of each node: an arc that leaves it, -1 if there is none
 	next         []int32 // of each arc: another one that leaves the same node
 	potential    []uint64
 }
 
+// newFlow returns a flow of 0. weight is asked when the flow comes to a link, and is not 0.
 func newFlow(t *Topology, from, to int32, by Disjointness, weight func(link int32) uint64) *flow {
 	n := len(t.graph.in)
 	arcs := 2 * (n + len(t.parts.Links))
 	f := &flow{
-		t: t, source: 2 * from, sink: 2 * to, first: make([]int32, 2*n), potential: make([]uint64, 2*n),
+		t: t, source: 2 * from, sink: 2 * to, ask: weight, first: make([]int32, 2*n), potential: make([]uint64, 2*n),
 		to: make([]int32, 0, arcs), link: make([]int32, 0, arcs), next: make([]int32, 0, arcs), weight: make([]uint64, 0, arcs), open: make([]bool, 0, arcs),
 	}
 	for i := range f.first {
@@ -79,7 +72,7 @@ func newFlow(t *Topology, from, to int32, by Disjointness, weight func(link int3
 	}
 	for s := range int32(n) {
 		if by == BySwitch && s != from && s != to {
-			f.arc(2*s, 2*s+1, -1, 0)
+			f.arc(2*s, 2*s+1, -1)
 		}
 	}
 	for u := range int32(n) {
@@ -92,19 +85,17 @@ func newFlow(t *Topology, from, to int32, by Disjointness, weight func(link int3
 			if u == to || v == from {
 				continue
 			}
-			if w := weight(l); w != unusable {
-				f.arc(leave, 2*v, l, w)
-			}
+			f.arc(leave, 2*v, l)
 		}
 	}
 	return f
 }
 
-func (f *flow) arc(from, to, link int32, weight uint64) {
+func (f *flow) arc(from, to, link int32) {
 	i := int32(len(f.to))
 	f.to = append(f.to, to, from)
 	f.link = append(f.link, link, link)
-	f.weight = append(f.weight, weight, -weight) // the opposite subtracts
+	f.weight = append(f.weight, 0, 0)
 	f.open = append(f.open, true, false)
 	f.next = append(f.next, f.first[from], f.first[to])
 	f.first[from], f.first[to] = i, i+1
@@ -117,7 +108,7 @@ func (f *flow) augment() bool {
 	came := make([]int32, len(f.first))
 	done := make([]bool, len(f.first))
 	for i := range dist {
-		dist[i] = unusable
+		dist[i] = Unusable
 	}
 	dist[f.source] = 0
 	queue := heap{{0, f.source}}
@@ -135,6 +126,15 @@ func (f *flow) augment() bool {
 			if !f.open[a] || done[v] {
 				continue
 			}
+			if a&1 == 0 && f.link[a] >= 0 {
+				if f.weight[a] == 0 {
+					w := f.ask(f.link[a])
+					f.weight[a], f.weight[a^1] = w, -w // the opposite subtracts
+				}
+				if f.weight[a] == Unusable {
+					continue
+				}
+			}
 			if d := at.key + f.weight[a] + f.potential[at.node] - f.potential[v]; d < dist[v] {
 				dist[v], came[v] = d, a
 				queue.push(d, v)
@@ -151,12 +151,17 @@ func (f *flow) augment() bool {
 			f.potential[v] += dist[f.sink]
 		}
 	}
+	f.push(came)
+	return true
+}
+
+// push adds one unit along the way to the sink, of which came has the last arc to each node.
+func (f *flow) push(came []int32) {
 	for v := f.sink; v != f.source; {
 		a := came[v]
 		f.open[a], f.open[a^1] = false, true
 		v = f.to[a^1]
 	}
-	return true
 }
 
 // paths returns the links of n units of flow. The flow has no cycles, because all weights are above 0.

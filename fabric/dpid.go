@@ -98,6 +98,14 @@ func (p PortID) Compare(q PortID) int {
 // LinkID is one direction of a cable: frames that leave From arrive at To.
 type LinkID struct{ From, To PortID }
 
+// Other is the port at the other end of a link of a switch.
+func (l LinkID) Other(id DPID) PortID {
+	if l.From.Switch == id {
+		return l.To
+	}
+	return l.From
+}
+
 // Reverse is the other direction of the cable.
 func (l LinkID) Reverse() LinkID { return LinkID{l.To, l.From} }
 

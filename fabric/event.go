@@ -1,25 +1,22 @@
 package fabric
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // EventKind says what happened.
 type EventKind string
 
-// Kinds of events of Diff. Moved is: a switch to another site, one end of a link to another port, a host to another
-// port.
+// Kinds of events of switches, links and hosts. A host moves to another port.
 const (
 	SwitchAdded   EventKind = "switch-added"
 	SwitchRemoved EventKind = "switch-removed"
 	SwitchChanged EventKind = "switch-changed"
-	SwitchMoved   EventKind = "switch-moved"
-	PortAdded     EventKind = "port-added"
-	PortRemoved   EventKind = "port-removed"
 	PortChanged   EventKind = "port-changed"
-	LinkAdded     EventKind = "link-added" // of LinkLearner too
+	LinkAdded     EventKind = "link-added"
 	LinkRemoved   EventKind = "link-removed"
-	LinkChanged   EventKind = "link-changed"
-	LinkMoved     EventKind = "link-moved"
-	HostAdded     EventKind = "host-added" // of HostLearner too
+	HostAdded     EventKind = "host-added"
 	HostRemoved   EventKind = "host-removed"
 	HostChanged   EventKind = "host-changed"
 	HostMoved     EventKind = "host-moved"
@@ -27,7 +24,7 @@ const (
 
 // Kinds of events of LinkLearner.
 const (
-	LinkFaulty       EventKind = "link-faulty"        // a LinkFault began, with its text
+	LinkFaulty       EventKind = "link-faulty"        // a Fault began, with its text
 	LinkFaultCleared EventKind = "link-fault-cleared" // it ended
 )
 
@@ -44,9 +41,31 @@ const (
 	HostLimit EventKind = "host-limit"
 )
 
+// SwitchRefused: a peer that connected as a switch was refused. It is of the controller that accepts switches.
+const SwitchRefused EventKind = "switch-refused"
+
+// Kinds of events of what switches can do, and of what they are protected from.
+const (
+	// SwitchLimited: the network lacks something at Switch, because of what the switch cannot do.
+	SwitchLimited EventKind = "switch-limited"
+	// PortLimited: Port sends more frames for the controller than it looks at, and the rest is dropped.
+	PortLimited EventKind = "port-limited"
+)
+
+// EventKinds are all kinds of events.
+var EventKinds = []EventKind{
+	SwitchAdded, SwitchRemoved, SwitchChanged, SwitchRefused, SwitchLimited, PortChanged, PortLimited, LinkAdded, LinkRemoved, LinkFaulty, LinkFaultCleared,
+	HostAdded, HostRemoved, HostChanged, HostMoved, HostElsewhere, HostStayed, HostLimit, AddressClaimed,
+}
+
+// Is reports whether a kind is the one with this name, or one of those with this first word: "link" is of link-added.
+func (k EventKind) Is(name string) bool {
+	return string(k) == name || strings.HasPrefix(string(k), name+"-")
+}
+
 // Event is one change or finding. Of Switch, Port, Link and Host those are set that the kind is about.
 type Event struct {
-	Time   time.Time // zero in events of Diff
+	Time   time.Time
 	Kind   EventKind
 	Switch DPID
 	Port   PortID
@@ -54,4 +73,30 @@ type Event struct {
 	Host   HostID
 	// Text is a sentence without a full stop, for people.
 	Text string
+	// Count is how often it has happened since Time, and Last when it did last. They are zero for what happened once.
+	Count int
+	Last  time.Time
+}
+
+// Recent returns when the event happened last.
+func (e Event) Recent() time.Time {
+	if e.Last.IsZero() {
+		return e.Time
+	}
+	return e.Last
+}
+
+// Repeats reports whether an event of the kind may happen again and again for one cause, without another in between that ends it. Such
+// events of one cause are one, with a count.
+func (k EventKind) Repeats() bool {
+	switch k {
+	case SwitchRefused, HostStayed, AddressClaimed, HostLimit, PortLimited:
+		return true
+	}
+	return false
+}
+
+// About reports whether an event is about a switch, or a port or link of it.
+func (e Event) About(id DPID) bool {
+	return e.Switch == id || e.Port.Switch == id || e.Link.From.Switch == id || e.Link.To.Switch == id
 }

@@ -43,7 +43,7 @@ func Example() {
 		for _, id := range path {
 			reserved[id] += rate
 		}
-		fmt.Println("hops:", len(path), "first:", network.LinkLabel(path[0]))
+		fmt.Println("hops:", len(path), "first:", network.PortLabel(path[0].From), "->", network.PortLabel(path[0].To))
 	}
 	// Output:
 	// hops: 1 first: s1/2 -> s3/2

@@ -16,16 +16,15 @@ func (l *HostLearner) claim(h *station, list []netip.Addr, now time.Time) (ok bo
 		if !hostAddr(a) {
 			continue
 		}
-		key := vlanAddr{h.VLAN, a}
-		owner, taken := l.addrs[key]
+		owner, taken := l.owner(h.VLAN, a)
 		switch {
-		case taken && owner == h.HostID:
+		case taken && owner == h:
 			h.addrs[a] = now
 			continue
-		case taken && !l.gone(l.hosts[owner], a, now):
+		case taken && !l.gone(owner, a, now):
 			ok = false
-			events = l.note(events, now, Event{Kind: AddressClaimed, Host: owner, Port: h.At},
-				fmt.Sprintf("address %v belongs to host %s, and host %s at %s uses it too: give one of them another address", a, owner, h.HostID, l.label(h.At)))
+			events = l.note(events, now, Event{Kind: AddressClaimed, Host: owner.HostID, Port: h.At},
+				fmt.Sprintf("address %v belongs to host %s, and host %s at %s uses it too: give one of them another address", a, owner.HostID, h.HostID, l.label(h.At)))
 			continue
 		case h.fixed:
 			ok = false
@@ -38,10 +37,10 @@ func (l *HostLearner) claim(h *station, list []netip.Addr, now time.Time) (ok bo
 				fmt.Sprintf("host %s has %s, the maximum: further ones are not learned until one expires", h.label(), addresses(len(h.addrs))))
 			continue
 		case taken:
-			delete(l.hosts[owner].addrs, a)
-			events = append(events, Event{Time: now, Kind: HostChanged, Host: owner, Port: l.hosts[owner].At, Text: fmt.Sprintf("host %s no longer has the address %v", owner, a)})
+			l.take(owner, a)
+			events = append(events, Event{Time: now, Kind: HostChanged, Host: owner.HostID, Port: owner.At, Text: fmt.Sprintf("host %s no longer has the address %v", owner.HostID, a)})
 		}
-		h.addrs[a], l.addrs[key] = now, h.HostID
+		l.give(h, a, now)
 		events = append(events, Event{Time: now, Kind: HostChanged, Host: h.HostID, Port: h.At, Text: fmt.Sprintf("host %s has the address %v", h.label(), a)})
 	}
 	return ok, events
@@ -77,7 +76,7 @@ func (l *HostLearner) Expire(now time.Time) []Event {
 	if now.Sub(l.scanned) < l.rules.Expiry/64 {
 		return events
 	}
-	l.scanned = now
+	l.scanned, l.silent = now, nil
 	for _, h := range l.sorted(false) {
 		if h.Learned != FromConfiguration && now.Sub(h.seen) >= l.rules.Expiry {
 			events = append(events, l.remove(h, now, "expired"))
@@ -87,9 +86,13 @@ func (l *HostLearner) Expire(now time.Time) []Event {
 			continue
 		}
 		for _, a := range h.host().Addrs {
+			if len(l.silent) == 0 || l.silent[len(l.silent)-1] != h.HostID {
+				if now.Sub(h.addrs[a]) >= l.rules.Expiry/2 {
+					l.silent = append(l.silent, h.HostID)
+				}
+			}
 			if now.Sub(h.addrs[a]) >= l.rules.Expiry {
-				delete(h.addrs, a)
-				delete(l.addrs, vlanAddr{h.VLAN, a})
+				l.take(h, a)
 				events = append(events, Event{Time: now, Kind: HostChanged, Host: h.HostID, Port: h.At, Text: fmt.Sprintf("host %s no longer has the address %v", h.label(), a)})
 			}
 		}
@@ -100,6 +103,18 @@ func (l *HostLearner) Expire(now time.Time) []Event {
 		}
 	}
 	return events
+}
+
+// Silent returns at most so many hosts with addresses that were not observed for half the expiry. The caller asks them: a network can
+// carry what hosts ask each other without showing it. Each is returned once after each look of Expire at all hosts.
+func (l *HostLearner) Silent(most int) (all []Host) {
+	for len(l.silent) > 0 && len(all) < most {
+		if h, ok := l.Host(l.silent[0]); ok && len(h.Addrs) > 0 {
+			all = append(all, h)
+		}
+		l.silent = l.silent[1:]
+	}
+	return all
 }
 
 // sorted returns all hosts, or only those with a candidate, in the order of their identities, so that events do not depend on the order of a map.
@@ -120,7 +135,11 @@ func (l *HostLearner) sorted(onlyMoving bool) []*station {
 
 // PortDown takes the failure of a port. Its hosts stay known, but may appear elsewhere at once, and their addresses may be
 // taken.
-func (l *HostLearner) PortDown(p PortID) { l.down[p] = true }
+func (l *HostLearner) PortDown(p PortID) {
+	if l.matters(p) {
+		l.down[p] = true
+	}
+}
 
 // PortUp takes the return of a port.
 func (l *HostLearner) PortUp(p PortID) { delete(l.down, p) }
@@ -160,39 +179,42 @@ func (l *HostLearner) Configure(hosts []Host, now time.Time) []Event {
 		h, known := l.hosts[c.HostID]
 		if !known {
 			h = &station{Host: Host{HostID: c.HostID, At: c.At}, addrs: map[netip.Addr]time.Time{}}
-			l.hosts[c.HostID] = h
 			events = append(events, Event{Time: now, Kind: HostAdded, Host: c.HostID, Port: c.At, Text: "host " + c.label() + " is configured at " + l.label(c.At)})
 		} else if h.At != c.At {
 			events = append(events, Event{Time: now, Kind: HostMoved, Host: c.HostID, Port: c.At, Text: "host " + c.label() + " is configured at " + l.label(c.At) + ", and was at " + l.label(h.At)})
 		}
 		l.place(h, c.At)
 		l.settle(h)
-		h.Name, h.Learned, h.seen = c.Name, FromConfiguration, now
-		h.fixed = len(c.Addrs) > 0
+		l.describe(h, c.Name, FromConfiguration)
+		h.seen, h.fixed = now, len(c.Addrs) > 0
 		if !h.fixed {
 			continue
 		}
 		for a := range h.addrs {
-			delete(l.addrs, vlanAddr{c.VLAN, a})
+			l.take(h, a)
 		}
-		clear(h.addrs)
 		for _, a := range c.Addrs {
-			if owner, taken := l.addrs[vlanAddr{c.VLAN, a}]; taken {
-				delete(l.hosts[owner].addrs, a)
-				events = append(events, Event{Time: now, Kind: HostChanged, Host: owner, Port: l.hosts[owner].At, Text: fmt.Sprintf("host %s no longer has the address %v, which is configured for host %s", owner, a, c.label())})
+			if owner, taken := l.owner(c.VLAN, a); taken {
+				l.take(owner, a)
+				events = append(events, Event{Time: now, Kind: HostChanged, Host: owner.HostID, Port: owner.At, Text: fmt.Sprintf("host %s no longer has the address %v, which is configured for host %s", owner.HostID, a, c.label())})
 			}
-			l.addrs[vlanAddr{c.VLAN, a}], h.addrs[a] = c.HostID, now
+			l.give(h, a, now)
 		}
 	}
 	return events
 }
 
 func (l *HostLearner) remove(h *station, now time.Time, why string) Event {
-	l.unplace(h)
 	l.settle(h)
-	delete(l.hosts, h.HostID)
-	for a := range h.addrs {
-		delete(l.addrs, vlanAddr{h.VLAN, a})
-	}
+	l.drop(h)
+	l.forgetDown(h.At)
 	return Event{Time: now, Kind: HostRemoved, Host: h.HostID, Port: h.At, Text: "host " + h.label() + " at " + l.label(h.At) + " is " + why}
+}
+
+// label prints the name of a host and its identity.
+func (h Host) label() string {
+	if h.Name == "" {
+		return h.HostID.String()
+	}
+	return h.Name + " (" + h.HostID.String() + ")"
 }

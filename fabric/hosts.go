@@ -1,8 +1,8 @@
 package fabric
 
 import (
+	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 )
 
@@ -27,31 +27,19 @@ const repeat = time.Minute
 // is observed elsewhere. So a port cannot take the traffic of a host that answers. Configured hosts never move or expire; those that
 // are configured with addresses have no others.
 type HostLearner struct {
+	hostTable
 	rules HostRules
 	label func(PortID) string
-	hosts map[HostID]*station
-	addrs map[vlanAddr]HostID
-	at    map[PortID]map[HostID]bool
 	links map[PortID]bool
-	down  map[PortID]bool
+	down  map[PortID]bool // of the ports of hosts and candidates
 	// trusted are ports without a bound on hosts.
 	trusted map[PortID]bool
 	noted   map[note]time.Time
 	// moving are the hosts with a candidate, and scanned is when Expire last looked at all hosts.
 	moving  map[HostID]bool
 	scanned time.Time
-}
-
-// station is a host with the times at which it was observed.
-type station struct {
-	Host
-	seen  time.Time
-	addrs map[netip.Addr]time.Time
-	// fixed reports that the addresses are configured: there are no others, and they do not expire.
-	fixed bool
-	// candidate is the port at which the host was last observed if that is not its port, zero if there is none.
-	candidate PortID
-	since     time.Time
+	// silent are those that Silent returns next.
+	silent []HostID
 }
 
 // note identifies a refusal.
@@ -77,8 +65,7 @@ func NewHostLearner(rules HostRules, label func(PortID) string) *HostLearner {
 		label = PortID.String
 	}
 	return &HostLearner{
-		rules: rules, label: label,
-		hosts: map[HostID]*station{}, addrs: map[vlanAddr]HostID{}, at: map[PortID]map[HostID]bool{},
+		hostTable: newHostTable(), rules: rules, label: label,
 		links: map[PortID]bool{}, down: map[PortID]bool{}, noted: map[note]time.Time{},
 		moving: map[HostID]bool{},
 	}
@@ -93,15 +80,8 @@ func (l *HostLearner) SetBounds(perPort int, trusted []PortID) {
 	}
 }
 
-// Hosts returns all hosts, in the order of their identities.
-func (l *HostLearner) Hosts() []Host {
-	hosts := make([]Host, 0, len(l.hosts))
-	for _, s := range l.hosts {
-		hosts = append(hosts, s.host())
-	}
-	slices.SortFunc(hosts, func(a, b Host) int { return a.HostID.Compare(b.HostID) })
-	return hosts
-}
+// Hosts returns all hosts, in the order of their identities. The list must not be modified.
+func (l *HostLearner) Hosts() []Host { return l.all() }
 
 // Host returns a host.
 func (l *HostLearner) Host(id HostID) (Host, bool) {
@@ -110,16 +90,6 @@ func (l *HostLearner) Host(id HostID) (Host, bool) {
 		return Host{}, false
 	}
 	return s.host(), true
-}
-
-func (s *station) host() Host {
-	h := s.Host
-	h.Addrs = nil
-	for a := range s.addrs {
-		h.Addrs = append(h.Addrs, a)
-	}
-	slices.SortFunc(h.Addrs, netip.Addr.Compare)
-	return h
 }
 
 // Observe takes a sighting. It reports whether the host is at that port, and has all those addresses; a frame of which
@@ -146,10 +116,8 @@ func (l *HostLearner) Observe(s Sighting, now time.Time) (ok bool, events []Even
 			"host "+h.label()+" answers at "+l.label(h.At)+": a frame with its MAC at "+l.label(port)+" was not its own")
 	}
 	h.seen = now
-	if s.By > h.Learned && s.By != FromConfiguration {
-		if h.Learned != FromConfiguration {
-			h.Learned = s.By
-		}
+	if s.By > h.Learned && s.By != FromConfiguration && h.Learned != FromConfiguration {
+		l.describe(h, h.Name, s.By)
 	}
 	ok, more := l.claim(h, s.Addrs, now)
 	return ok, append(events, more...)
@@ -161,7 +129,6 @@ func (l *HostLearner) admit(s Sighting, now time.Time) (*station, []Event) {
 		return nil, l.note(nil, now, Event{Kind: HostLimit, Port: s.At}, e)
 	}
 	h := &station{Host: Host{HostID: s.HostID, At: s.At, Learned: min(s.By, FromDHCP)}, seen: now, addrs: map[netip.Addr]time.Time{}}
-	l.hosts[h.HostID] = h
 	l.place(h, s.At)
 	return h, []Event{{Time: now, Kind: HostAdded, Host: h.HostID, Port: h.At, Text: "host " + h.label() + " is at " + l.label(h.At)}}
 }
@@ -209,25 +176,37 @@ func (l *HostLearner) move(h *station, p PortID, now time.Time) (moved bool, eve
 
 // settle ends the doubt about where a host is.
 func (l *HostLearner) settle(h *station) {
+	p := h.candidate
 	h.candidate = PortID{}
 	delete(l.moving, h.HostID)
+	l.forgetDown(p)
 }
 
-// place keeps the index of hosts by port.
+// matters reports whether hosts are at a port, or may have moved to it.
+func (l *HostLearner) matters(p PortID) bool {
+	if len(l.at[p]) > 0 {
+		return true
+	}
+	for id := range l.moving {
+		if l.hosts[id].candidate == p {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetDown forgets that a port is down if that no longer matters. A switch can name any number of ports.
+func (l *HostLearner) forgetDown(p PortID) {
+	if l.down[p] && !l.matters(p) {
+		delete(l.down, p)
+	}
+}
+
+// place puts a host at a port.
 func (l *HostLearner) place(h *station, p PortID) {
-	l.unplace(h)
-	h.At = p
-	if l.at[p] == nil {
-		l.at[p] = map[HostID]bool{}
-	}
-	l.at[p][h.HostID] = true
-}
-
-func (l *HostLearner) unplace(h *station) {
-	delete(l.at[h.At], h.HostID)
-	if len(l.at[h.At]) == 0 {
-		delete(l.at, h.At)
-	}
+	from := h.At
+	l.put(h, p)
+	l.forgetDown(from)
 }
 
 // note appends an event with a text, unless the same one was reported a moment ago.
@@ -242,4 +221,12 @@ func (l *HostLearner) note(events []Event, now time.Time, e Event, text string) 
 	l.noted[key] = now
 	e.Time, e.Text = now, text
 	return append(events, e)
+}
+
+// count prints a number of things.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -162,6 +163,37 @@ func TestHostExpires(t *testing.T) {
 	s.accepted(host(2), edge2, 15_001, []netip.Addr{ip2}, "host-added: host 02:00:00:00:00:02 is at s2/10", "host-changed: host 02:00:00:00:00:02 has the address 10.0.0.2")
 }
 
+// A host that was not observed for half the expiry is asked, once for each look at all hosts; one that answers stays.
+func TestSilentHosts(t *testing.T) {
+	s := newHostScript(t)
+	s.Configure([]Host{{HostID: host(9), At: edge1, Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.9")}}}, at(0))
+	s.see(host(1), edge1, 0, ip1)
+	s.see(host(2), edge2, 0, ip2)
+	s.see(host(3), edge2, 0) // has no address to be asked for
+	silent := func(most, ms int, want ...HostID) {
+		t.Helper()
+		s.Expire(at(ms))
+		var got []HostID
+		for _, h := range s.Silent(most) {
+			got = append(got, h.HostID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("at %d ms %v are silent, want %v", ms, got, want)
+		}
+	}
+	silent(9, 4_800)
+	silent(1, 5_000, host(1))
+	silent(9, 5_001, host(2))
+	silent(9, 5_002)
+	s.see(host(1), edge1, 5_100, ip1)
+	silent(9, 6_000, host(2))
+	silent(9, 10_000)
+	s.wantAt(host(1), edge1, ip1)
+	if _, ok := s.Host(host(2)); ok {
+		t.Error("a host that does not answer stays")
+	}
+}
+
 func TestHostBounds(t *testing.T) {
 	s := newHostScript(t)
 	for i := range byte(3) {
@@ -264,7 +296,17 @@ func TestHostLearnerProperties(t *testing.T) {
 			}
 			owners := map[netip.Addr]HostID{}
 			perPort := map[PortID]int{}
+			kept := l.Hosts()
+			l.list = nil
 			hosts := l.Hosts()
+			if !reflect.DeepEqual(kept, hosts) {
+				t.Fatalf("the hosts are %+v, and the list is %+v", hosts, kept)
+			}
+			for p := range l.down {
+				if !l.matters(p) {
+					t.Fatalf("it is kept that %v is down, where no host is", p)
+				}
+			}
 			for _, h := range hosts {
 				perPort[h.At]++
 				if len(h.Addrs) > rules.PerHost || perPort[h.At] > rules.PerPort || len(hosts) > rules.Total || l.links[h.At] {

@@ -79,7 +79,7 @@ func (y *yen) add(c candidate) {
 	}
 	rest, ok := y.t.shortest(at, y.to, func(l int32) uint64 {
 		if y.avoid[y.t.graph.tail[l]] || y.avoid[y.t.graph.head[l]] || y.t.graph.tail[l] == at && slices.Contains(c.banned, l) {
-			return unusable
+			return Unusable
 		}
 		if y.weights[l] == 0 {
 			y.weights[l] = y.weight(l)

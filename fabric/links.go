@@ -10,20 +10,23 @@ import (
 // state machine without a clock: each call has the time, which never goes back.
 //
 // A link is up in both directions, or not at all: each of two ports hears the other, and no third one. A direction
-// that is not observed for the timeout has expired. What is not a link has a fault.
+// that is not observed for the timeout has expired, if frames were sent and would have been observed. What is not a link has a fault.
 type LinkLearner struct {
 	timeout time.Duration
 	label   func(PortID) string
 	cabling map[PortID]PortID
 	ears    map[PortID]*ear
+	links   []LinkID                   // that are up, nil after one of them has changed
 	hearers map[PortID]map[PortID]bool // which ports hear a port
 }
 
 // ear is what one port hears.
 type ear struct {
 	from map[PortID]interval
-	// unanswered is since when the port hears another that does not hear it, zero if that is not so.
+	// unanswered is since when the port hears another that does not hear it, zero if that is not so. unheard reports that this has
+	// lasted for the timeout.
 	unanswered time.Time
+	unheard    bool
 	state      earState
 }
 
@@ -34,35 +37,11 @@ type interval struct{ first, last time.Time }
 type earState struct {
 	linked bool
 	peer   PortID // that the port hears; of several the last
-	fault  LinkFaultKind
+	fault  FaultKind
 	other  PortID // the second port of a shared segment
 	// miswired reports that peer is not the configured port, expected.
 	miswired bool
 	expected PortID
-}
-
-// LinkFaultKind says why a cable is not a link, or not the configured one.
-type LinkFaultKind string
-
-const (
-	// OneWay: frames pass in one direction, and not in the other.
-	OneWay LinkFaultKind = "one-way"
-	// Looped: a port hears itself, or another port of its switch.
-	Looped LinkFaultKind = "looped"
-	// Shared: a port hears two others, so that something between them copies frames: a hub or a foreign switch.
-	Shared LinkFaultKind = "shared"
-	// Miswired: a port hears another one than the configuration says. The link is used if it is up.
-	Miswired LinkFaultKind = "miswired"
-)
-
-// LinkFault is a fault that a port has now.
-type LinkFault struct {
-	Kind LinkFaultKind
-	Port PortID
-	// Hears is the port that Port hears.
-	Hears PortID
-	// Text is a sentence with the remedy, without a full stop.
-	Text string
 }
 
 // NewLinkLearner returns a learner without links. label prints ports in texts; nil prints datapath ids and numbers.
@@ -145,29 +124,42 @@ func (l *LinkLearner) SwitchGone(id DPID, now time.Time) []Event {
 	return events
 }
 
-// Hold keeps the links of a switch that cannot send or report discovery frames, because its channel is silent: as if all had
-// been observed now.
-func (l *LinkLearner) Hold(id DPID, now time.Time) {
-	for to, e := range l.ears {
-		for from, heard := range e.from {
-			if from.Switch == id || to.Switch == id {
-				heard.last = now
-				e.from[from] = heard
-			}
-		}
-	}
-}
-
-// Expire removes directions that were not observed for the timeout, and names links that stayed one-way for as long.
-// The more often it is called, the sooner a silent failure is found.
-func (l *LinkLearner) Expire(now time.Time) []Event {
+// Hold takes switches that cannot send or report discovery frames, because their channels are silent. passes says of the port at
+// the other end of a link whether frames pass between it and such a switch: the link stays, as if it had been observed now, or is
+// down. A link between two of them stays.
+func (l *LinkLearner) Hold(silent map[DPID]bool, passes func(PortID) bool, now time.Time) []Event {
 	var affected []PortID
 	for to, e := range l.ears {
-		if !e.unanswered.IsZero() {
+		for from, heard := range e.from {
+			first, second := silent[from.Switch], silent[to.Switch]
+			if !first && !second {
+				continue
+			}
+			if first && second || first && passes(to) || second && passes(from) {
+				heard.last = now
+				e.from[from] = heard
+				continue
+			}
+			affected = append(affected, l.around(to)...)
+			l.forget(from, to)
+		}
+	}
+	return l.update(affected, now)
+}
+
+// Expire removes directions that were not observed for the timeout, and names links that stayed one-way for as long. The frames of
+// such a direction can be on their way, or were never sent: sure reports whether it is known that nothing passes. It is called again
+// each time, until it is, or a frame is observed. A nil sure is always true.
+// The more often Expire is called, the sooner a silent failure is found.
+func (l *LinkLearner) Expire(now time.Time, sure func(LinkID) bool) []Event {
+	var affected []PortID
+	for to, e := range l.ears {
+		if !e.unanswered.IsZero() && now.Sub(e.unanswered) >= l.timeout && (sure == nil || sure(LinkID{to, e.state.peer})) {
+			e.unheard = true
 			affected = append(affected, to)
 		}
 		for from, heard := range e.from {
-			if now.Sub(heard.last) >= l.timeout {
+			if now.Sub(heard.last) >= l.timeout && (sure == nil || sure(LinkID{from, to})) {
 				affected = append(affected, l.around(to)...)
 				l.forget(from, to)
 			}
@@ -176,25 +168,34 @@ func (l *LinkLearner) Expire(now time.Time) []Event {
 	return l.update(affected, now)
 }
 
-// Links returns the links that are up, both directions of each, in order.
+// Links returns the links that are up, both directions of each, in order. The list must not be modified.
 func (l *LinkLearner) Links() []LinkID {
-	var links []LinkID
-	for to, e := range l.ears {
-		if e.state.linked {
-			links = append(links, LinkID{e.state.peer, to})
+	if l.links == nil {
+		for to, e := range l.ears {
+			if e.state.linked {
+				l.links = append(l.links, LinkID{e.state.peer, to})
+			}
 		}
+		slices.SortFunc(l.links, LinkID.Compare)
 	}
-	slices.SortFunc(links, LinkID.Compare)
-	return links
+	return l.links
+}
+
+// Peer returns the port at the other end of a port's link, and false if it has none.
+func (l *LinkLearner) Peer(p PortID) (PortID, bool) {
+	if e := l.ears[p]; e != nil && e.state.linked {
+		return e.state.peer, true
+	}
+	return PortID{}, false
 }
 
 // Faults returns the faults of all ports, in the order of ports.
-func (l *LinkLearner) Faults() []LinkFault {
-	var faults []LinkFault
+func (l *LinkLearner) Faults() []Fault {
+	var faults []Fault
 	for p, e := range l.ears {
 		faults = append(faults, l.faults(p, e.state)...)
 	}
-	slices.SortStableFunc(faults, func(a, b LinkFault) int { return a.Port.Compare(b.Port) })
+	slices.SortStableFunc(faults, func(a, b Fault) int { return a.Port.Compare(b.Port) })
 	return faults
 }
 
@@ -230,7 +231,9 @@ func (l *LinkLearner) update(ports []PortID, now time.Time) []Event {
 			continue
 		}
 		old := e.state
-		e.state = l.state(p, e, now)
+		if e.state = l.state(p, e, now); e.state.linked != old.linked || e.state.peer != old.peer {
+			l.links = nil
+		}
 		events = append(events, l.changes(p, old, e.state, now)...)
 		if len(e.from) == 0 {
 			delete(l.ears, p)
@@ -263,8 +266,8 @@ func (l *LinkLearner) clean(p PortID) (peer, other PortID, ok bool) {
 func (l *LinkLearner) state(p PortID, e *ear, now time.Time) earState {
 	peer, other, ok := l.clean(p)
 	s := earState{peer: peer}
-	waits := e.unanswered
-	e.unanswered = time.Time{}
+	waits, unheard := e.unanswered, e.unheard
+	e.unanswered, e.unheard = time.Time{}, false
 	switch {
 	case len(e.from) == 0:
 		return s
@@ -289,7 +292,7 @@ func (l *LinkLearner) state(p PortID, e *ear, now time.Time) earState {
 			s.fault = OneWay
 		case waits.IsZero() || e.state.peer != peer:
 			e.unanswered = now
-		case now.Sub(waits) >= l.timeout:
+		case unheard:
 			s.fault = OneWay
 		default:
 			e.unanswered = waits
@@ -323,10 +326,13 @@ func (l *LinkLearner) changes(p PortID, old, now earState, t time.Time) []Event 
 	return events
 }
 
-func (l *LinkLearner) faults(p PortID, s earState) []LinkFault {
-	var faults []LinkFault
-	add := func(kind LinkFaultKind, format string, args ...any) {
-		faults = append(faults, LinkFault{kind, p, s.peer, fmt.Sprintf(format, args...)})
+func (l *LinkLearner) faults(p PortID, s earState) []Fault {
+	if s.fault == "" && !s.miswired {
+		return nil
+	}
+	var faults []Fault
+	add := func(kind FaultKind, format string, args ...any) {
+		faults = append(faults, Fault{kind, p, s.peer, fmt.Sprintf(format, args...)})
 	}
 	port, peer := l.label(p), l.label(s.peer)
 	switch s.fault {
@@ -339,7 +345,7 @@ func (l *LinkLearner) faults(p PortID, s earState) []LinkFault {
 		if b.Compare(a) < 0 {
 			a, b = b, a
 		}
-		faults = append(faults, LinkFault{Shared, p, a, fmt.Sprintf("port %s receives frames from both %s and %s: connect each pair of ports by a cable of its own, without a hub or a switch of another network between them", port, l.label(a), l.label(b))})
+		faults = append(faults, Fault{Shared, p, a, fmt.Sprintf("port %s receives frames from both %s and %s: connect each pair of ports by a cable of its own, without a hub or a switch of another network between them", port, l.label(a), l.label(b))})
 	}
 	if s.miswired {
 		add(Miswired, "port %s is connected to %s, but the configuration says %s: correct the cable or the configuration", port, peer, l.label(s.expected))

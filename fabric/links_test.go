@@ -70,8 +70,8 @@ func TestLinkUpAndExpired(t *testing.T) {
 	s.up(portA, portB, 0)
 	s.want(s.Observe(portA, portB, at(200)))
 	s.want(s.Observe(portB, portA, at(200)))
-	s.want(s.Expire(at(499)))
-	s.want(s.Expire(at(500)), abDown, baDown)
+	s.want(s.Expire(at(499), nil))
+	s.want(s.Expire(at(500), nil), abDown, baDown)
 	s.wantLinks()
 	if f := s.Faults(); len(f) > 0 {
 		t.Errorf("a link that is silent in both directions is no fault: %v", f)
@@ -79,12 +79,35 @@ func TestLinkUpAndExpired(t *testing.T) {
 	s.up(portA, portB, 600)
 }
 
+// A direction of which it is not sure that nothing passes stays, however long nothing is observed.
+func TestLinkUnsure(t *testing.T) {
+	s := newLinkScript(t)
+	s.up(portA, portB, 0)
+	var asked []LinkID
+	unsure := func(id LinkID) bool {
+		asked = append(asked, id)
+		return false
+	}
+	s.want(s.Expire(at(299), unsure))
+	if len(asked) > 0 {
+		t.Errorf("asked about %v before the timeout", asked)
+	}
+	s.want(s.Expire(at(10_000), unsure))
+	if slices.SortFunc(asked, LinkID.Compare); !slices.Equal(asked, []LinkID{{portA, portB}, {portB, portA}}) {
+		t.Errorf("asked about %v", asked)
+	}
+	s.wantLinks(LinkID{portA, portB}, LinkID{portB, portA})
+	s.want(s.Observe(portA, portB, at(10_001)))
+	s.want(s.Expire(at(10_001), func(id LinkID) bool { return id == LinkID{portB, portA} }), abDown, baDown,
+		"link-faulty: frames pass from s1/1 to s2/1, but not back: check the cable and the configuration of both ports")
+}
+
 func TestLinkOfPortDown(t *testing.T) {
 	s := newLinkScript(t)
 	s.up(portA, portB, 0)
 	s.want(s.PortDown(portA, at(10)), abDown, baDown)
 	s.wantLinks()
-	s.want(s.Expire(at(1000)))
+	s.want(s.Expire(at(1000), nil))
 	s.up(portA, portB, 2000)
 	s.want(s.SwitchGone(2, at(2010)), abDown, baDown)
 	s.wantLinks()
@@ -95,12 +118,15 @@ func TestLinkNeverAnswered(t *testing.T) {
 	s := newLinkScript(t)
 	for ms := 0; ms < 300; ms += 100 {
 		s.want(s.Observe(portA, portB, at(ms)))
-		s.want(s.Expire(at(ms)))
+		s.want(s.Expire(at(ms), nil))
 	}
 	text := "frames pass from s1/1 to s2/1, but not back: check the cable and the configuration of both ports"
-	s.want(s.Observe(portA, portB, at(300)), "link-faulty: "+text)
+	s.want(s.Observe(portA, portB, at(300)))
+	unsure := func(id LinkID) bool { return id != LinkID{portB, portA} }
+	s.want(s.Expire(at(300), unsure))
+	s.want(s.Expire(at(301), nil), "link-faulty: "+text)
 	s.wantLinks()
-	if f := s.Faults(); !slices.Equal(f, []LinkFault{{OneWay, portB, portA, text}}) {
+	if f := s.Faults(); !slices.Equal(f, []Fault{{OneWay, portB, portA, text}}) {
 		t.Errorf("faults %v", f)
 	}
 	s.want(s.Observe(portA, portB, at(400)))
@@ -115,9 +141,9 @@ func TestLinkLosesOneDirection(t *testing.T) {
 	s := newLinkScript(t)
 	s.up(portA, portB, 0)
 	s.want(s.Observe(portA, portB, at(250)))
-	s.want(s.Expire(at(301)), abDown, baDown,
+	s.want(s.Expire(at(301), nil), abDown, baDown,
 		"link-faulty: frames pass from s1/1 to s2/1, but not back: check the cable and the configuration of both ports")
-	s.want(s.Expire(at(550)), "link-fault-cleared: port s2/1 is no longer one-way")
+	s.want(s.Expire(at(550), nil), "link-fault-cleared: port s2/1 is no longer one-way")
 }
 
 func TestLinkLooped(t *testing.T) {
@@ -165,7 +191,7 @@ func TestLinkMoves(t *testing.T) {
 	s.want(s.Observe(portC, portA, at(100)), abDown, baDown)
 	s.want(s.Observe(portA, portC, at(101)), "link-added: link s3/1 -> s1/1 is up", "link-added: link s1/1 -> s3/1 is up")
 	s.wantLinks(LinkID{portA, portC}, LinkID{portC, portA})
-	s.want(s.Expire(at(302)))
+	s.want(s.Expire(at(302), nil))
 	// B is heard again, while C still is: they share the port.
 	s.Observe(portC, portA, at(303))
 	s.Observe(portB, portA, at(304))
@@ -211,7 +237,7 @@ func TestLinkLearnerProperties(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += rapid.IntRange(1, 120).Draw(t, "ms")
 			forget(func(id LinkID) bool { return now-heard[id][1] >= timeout })
-			events := l.Expire(at(now))
+			events := l.Expire(at(now), nil)
 			switch p, q := port.Draw(t, "port"), port.Draw(t, "other"); rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
 				events = append(events, l.PortDown(p, at(now))...)
@@ -276,7 +302,7 @@ func TestLinkLearnerProperties(t *testing.T) {
 				}
 			}
 		}
-		if events := l.Expire(at(now + timeout)); len(l.ears)+len(l.hearers) > 0 || len(l.Links())+len(l.Faults()) > 0 {
+		if events := l.Expire(at(now+timeout), nil); len(l.ears)+len(l.hearers) > 0 || len(l.Links())+len(l.Faults()) > 0 {
 			t.Fatalf("%v remains after %q", l.ears, texts(events))
 		}
 	})
@@ -291,7 +317,7 @@ func BenchmarkLinkLearner(b *testing.B) {
 		for _, link := range top.Links() {
 			l.Observe(link.From, link.To, at(ms))
 		}
-		l.Expire(at(ms))
+		l.Expire(at(ms), nil)
 	}
 	if len(l.Links()) != len(top.Links()) {
 		b.Fatalf("%d links of %d", len(l.Links()), len(top.Links()))

@@ -22,7 +22,7 @@ type Site struct {
 	Parent string
 }
 
-// Switch is an OpenFlow switch.
+// Switch is an OpenFlow switch, or a Linux router, whose identity is RouterID.
 type Switch struct {
 	ID DPID
 	// Name is the operator's name for the switch, unique if it is not empty.
@@ -31,17 +31,35 @@ type Switch struct {
 	Site         string
 	Capabilities Capabilities
 	Ports        []Port
+	// Agent is the name of the agent on a router, empty for a switch.
+	Agent string
 }
 
-// Capabilities are what a switch can do, where switches differ in a way that changes its rules.
+// Capabilities are what a switch can do, where switches differ in a way that changes its rules. The zero value is a switch
+// that was not asked.
 type Capabilities struct {
-	// Tables is the number of flow tables (OpenFlow 1.3.5, 7.3.1: n_tables).
+	// Tables is the number of flow tables, of those alone that can do what the rules need (OpenFlow 1.3.5, 7.3.1: n_tables;
+	// 7.3.5.5). 0 is not known.
 	Tables int
-	// FastFailover reports groups of type OFPGT_FF, which change to another port without the controller
-	// (5.6.1, 7.3.5.9).
-	FastFailover bool
-	// Meters is the greatest number of meters, 0 if there are none (7.3.5.13: max_meter).
-	Meters int
+	// Entries is the number of flows for which the smallest of these tables has space (7.3.5.5: max_entries), 0 if that is
+	// not known.
+	Entries int
+	// FastFailover is the greatest number of groups of type OFPGT_FF, which change to another port without the controller
+	// (5.6.1, 7.3.5.11), 0 if there are none.
+	FastFailover int
+	// All and Select are those of groups of type OFPGT_ALL, whose buckets all get a packet, and OFPGT_SELECT, of which one
+	// does.
+	All, Select int
+	// Meters is the greatest number of meters with a band that drops, 0 if there are none (7.3.5.14: max_meter), and Bands
+	// how many bands one can have (max_bands).
+	Meters, Bands int
+	// PacketMeters reports that meters can count packets (7.3.5.14: OFPMF_PKTPS).
+	PacketMeters bool
+	// Senders reports that the table that lets hosts send can match the senders of ARP and of neighbour discovery (7.2.3.7:
+	// OFPXMT_OFB_ARP_SPA, ARP_SHA, IPV6_ND_TARGET, IPV6_ND_SLL, IPV6_ND_TLL).
+	Senders bool
+	// Local reports the port OFPP_LOCAL, of the network stack of the switch itself (7.2.1).
+	Local bool
 	// Bundles reports that several changes can be made as one (ONF EXT-230).
 	Bundles bool
 }

@@ -54,7 +54,7 @@ func (r *rerouting) port(link int32) PortNo { return r.t.parts.Links[link].From.
 func (r *rerouting) tree(d int32) {
 	g := &r.t.graph
 	for i := range r.dist {
-		r.dist[i], r.parent[i] = unusable, -1
+		r.dist[i], r.parent[i] = Unusable, -1
 	}
 	r.dist[d], r.depth[d] = 0, 0
 	r.order = r.order[:0]
@@ -105,7 +105,7 @@ func (r *rerouting) hash(link, d int32) uint64 {
 func (r *rerouting) exits() {
 	g := &r.t.graph
 	for _, u := range r.order {
-		r.exit[u], r.toExit[u] = unusable, -1
+		r.exit[u], r.toExit[u] = Unusable, -1
 		for _, l := range g.out[u] {
 			if l < g.twin[l] && r.leavesTree(l) {
 				m := r.meet(u, g.head[l])

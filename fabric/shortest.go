@@ -11,6 +11,15 @@ import (
 // switch twice. A path from a switch to itself is empty.
 type Path []LinkID
 
+// Reverse returns the path of the opposite direction.
+func (p Path) Reverse() Path {
+	back := make(Path, len(p))
+	for i, l := range p {
+		back[len(p)-1-i] = l.Reverse()
+	}
+	return back
+}
+
 // Metric says which of two paths is shorter. Of paths that are equal in both numbers, the one with the lesser link
 // where they first differ is shorter, so that there is always one shortest path.
 type Metric uint8
@@ -83,64 +92,28 @@ func (t *Topology) LeastLoaded(from, to DPID, fits func(LinkID) bool, load func(
 		}
 		return loads[l]
 	}
-	most, ok := t.bottleneck(a, b, loadOf)
-	if !ok {
-		return nil, false
-	}
+	most := t.Least(from, to, math.MinInt64, func(l int32, rest int64) int64 {
+		if loadOf(l) != loadOf(l) {
+			return Never
+		}
+		return max(rest, ordered(loadOf(l)))
+	})
 	links, ok := t.shortest(a, b, func(l int32) uint64 {
-		if loadOf(l) <= most { // false for NaN
+		if loadOf(l) == loadOf(l) && ordered(loadOf(l)) <= most {
 			return Hops.weight(t.parts.Links[l].Cost)
 		}
-		return unusable
+		return Unusable
 	})
 	return t.path(links), ok
 }
 
-// bottleneck returns the least number that is the highest load of some path.
-func (t *Topology) bottleneck(from, to int32, load func(link int32) float64) (float64, bool) {
-	best := make([]uint64, len(t.graph.in))
-	for i := range best {
-		best[i] = unusable
-	}
-	best[to] = 0
-	queue := heap{{0, to}}
-	for len(queue) > 0 {
-		at := queue.pop()
-		if at.node == from {
-			return fromOrdered(at.key), true
-		}
-		if at.key > best[at.node] {
-			continue
-		}
-		for _, l := range t.graph.in[at.node] {
-			v := load(l)
-			if v != v {
-				continue
-			}
-			u := t.graph.tail[l]
-			if key := max(at.key, ordered(v)); key < best[u] {
-				best[u] = key
-				queue.push(key, u)
-			}
-		}
-	}
-	return 0, false
-}
-
-// ordered maps numbers to integers in the same order. 0 and unusable are the key of no number.
-func ordered(v float64) uint64 {
+// ordered maps numbers to integers in the same order.
+func ordered(v float64) int64 {
 	b := math.Float64bits(v)
 	if b>>63 != 0 {
-		return ^b
+		return int64(^b) + math.MinInt64
 	}
-	return b | 1<<63
-}
-
-func fromOrdered(key uint64) float64 {
-	if key>>63 != 0 {
-		return math.Float64frombits(key &^ (1 << 63))
-	}
-	return math.Float64frombits(^key)
+	return int64(b)
 }
 
 // ends returns the indices of two switches.
@@ -150,14 +123,11 @@ func (t *Topology) ends(from, to DPID) (a, b int32, ok bool) {
 	return a, b, okA && okB
 }
 
-// unusable is the weight of a link that a path may not have, and the distance of a switch that has no path.
-const unusable = math.MaxUint64
-
 func (t *Topology) weigh(metric Metric, fits func(LinkID) bool) func(link int32) uint64 {
 	return func(l int32) uint64 {
 		link := &t.parts.Links[l]
 		if fits != nil && !fits(link.LinkID) {
-			return unusable
+			return Unusable
 		}
 		return metric.weight(link.Cost)
 	}
@@ -168,7 +138,7 @@ func (t *Topology) weigh(metric Metric, fits func(LinkID) bool) func(link int32)
 func (t *Topology) shortest(from, to int32, weight func(link int32) uint64) ([]int32, bool) {
 	dist := make([]uint64, len(t.graph.in))
 	for i := range dist {
-		dist[i] = unusable
+		dist[i] = Unusable
 	}
 	dist[to] = 0
 	queue := heap{{0, to}}
@@ -186,13 +156,13 @@ func (t *Topology) shortest(from, to int32, weight func(link int32) uint64) ([]i
 				continue // its weight need not be asked
 			}
 			w := weight(l)
-			if w != unusable && at.key+w < dist[u] {
+			if w != Unusable && at.key+w < dist[u] {
 				dist[u] = at.key + w
 				queue.push(dist[u], u)
 			}
 		}
 	}
-	if dist[from] == unusable {
+	if dist[from] == Unusable {
 		return nil, false
 	}
 	links := []int32{}
@@ -203,7 +173,7 @@ func (t *Topology) shortest(from, to int32, weight func(link int32) uint64) ([]i
 				return false
 			}
 			w := weight(l)
-			return w != unusable && next+w == dist[at]
+			return w != Unusable && next+w == dist[at]
 		})
 		l := t.graph.out[at][i]
 		links = append(links, l)

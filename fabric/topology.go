@@ -119,6 +119,24 @@ func (t *Topology) Port(id PortID) (Port, bool) {
 	return p, ok
 }
 
+// PortNamed returns the port that an operator wrote: the name or the datapath id of a switch, or the name of a router, a
+// slash, and the number or the name of the port, as in s1/3, s1/eth3 and r1/eth0.
+func (t *Topology) PortNamed(text string) (PortID, bool) {
+	at, port, _ := strings.Cut(text, "/")
+	name, err := ParsePortName(port)
+	s, ok := t.SwitchNamed(at)
+	if id, err := ParseDPID(at); !ok && err == nil {
+		s, ok = t.Switch(id)
+	}
+	i := slices.IndexFunc(s.Ports, func(p Port) bool {
+		return name.Name != "" && p.Name == name.Name || name.Name == "" && p.No == name.No
+	})
+	if err != nil || !ok || i < 0 {
+		return PortID{}, false
+	}
+	return PortID{s.ID, s.Ports[i].No}, true
+}
+
 // Link returns the link with an identity.
 func (t *Topology) Link(id LinkID) (Link, bool) {
 	l, ok := t.LinkFrom(id.From)
@@ -150,20 +168,6 @@ func (t *Topology) Usable(id LinkID) bool {
 	return ok && t.ports[id.From].State == Up && t.ports[id.To].State == Up
 }
 
-// LinksOf returns the links that leave a switch, by port number.
-func (t *Topology) LinksOf(id DPID) []Link {
-	first := func(d DPID) int {
-		i, _ := slices.BinarySearchFunc(t.parts.Links, d, func(l Link, d DPID) int { return cmp.Compare(l.From.Switch, d) })
-		return i
-	}
-	from := first(id)
-	to := len(t.parts.Links)
-	if id+1 != 0 {
-		to = first(id + 1)
-	}
-	return t.parts.Links[from:to]
-}
-
 // Host returns a host.
 func (t *Topology) Host(id HostID) (Host, bool) {
 	i, ok := t.hosts[id]
@@ -193,16 +197,16 @@ func (t *Topology) SwitchLabel(id DPID) string {
 	return id.String()
 }
 
-// PortLabel returns the switch's label, the port's number, and its name if it has one: s1/3 (eth3).
+// PortLabel returns the switch's label, the port's number, and its name if it has one: s1/3 (eth3). Of a router it returns
+// the name and the interface: r1/eth0.
 func (t *Topology) PortLabel(p PortID) string {
+	port, ok := t.ports[p]
+	if ok && p.Switch.IsRouter() {
+		return t.SwitchLabel(p.Switch) + "/" + port.Name
+	}
 	label := t.SwitchLabel(p.Switch) + "/" + p.Port.String()
-	if port, ok := t.ports[p]; ok && port.Name != "" {
+	if ok && port.Name != "" {
 		label += " (" + port.Name + ")"
 	}
 	return label
-}
-
-// LinkLabel returns the labels of the ports at both ends of a link.
-func (t *Topology) LinkLabel(l LinkID) string {
-	return t.PortLabel(l.From) + " -> " + t.PortLabel(l.To)
 }

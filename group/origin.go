@@ -12,8 +12,8 @@ const (
 	OriginFile Origin = ""
 	// OriginTenant is a tenant's request, inside a group that the operator assigned to the tenant.
 	OriginTenant Origin = "tenant"
-	// OriginReservation is a reservation of network bandwidth that ends or begins at the host.
-	// Nothing creates such groups yet.
+	// OriginReservation is a reservation of network bandwidth whose packets the interface sends. No
+	// configuration has such groups: the agent adds them (agent/reserved).
 	OriginReservation Origin = "reservation"
 	// OriginRelay is a relay, for the traffic that it carries for others. Nothing creates such
 	// groups yet.

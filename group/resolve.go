@@ -68,8 +68,22 @@ type Node struct {
 	Guarantee unit.Rate `json:"guarantee"`
 	Ceiling   unit.Rate `json:"ceiling"`
 	Priority  int       `json:"priority"`
+	// Adjustable means that the limit of the group changes while it carries packets, within Ceiling: it is
+	// state of the engine and not part of the tree (shaper.Adjuster). Until it is set, it is Guarantee. The
+	// group's queue depends on Guarantee and on the limit of the tree alone, so that a change keeps it. No
+	// configuration creates such groups, and they are leaves at the top.
+	Adjustable bool `json:"adjustable,omitempty"`
 	// Clients describes the clients of a leaf group with Each.
 	Clients Clients `json:"clients,omitzero"`
+}
+
+// SteadyCeiling returns the part of Ceiling that does not depend on limits that change: Guarantee for an
+// Adjustable node.
+func (n Node) SteadyCeiling() unit.Rate {
+	if n.Adjustable {
+		return n.Guarantee
+	}
+	return n.Ceiling
 }
 
 // Rule assigns the packets that its selector matches to a leaf group.

@@ -165,8 +165,11 @@ func (o *ovs) create(ctx context.Context, t *Topology) (err error) {
 	if o.server, err = o.start(ctx, "ovsdb-server", db, "--remote=p"+o.remote()); err != nil {
 		return err
 	}
-	// Without it Open vSwitch would remove the qdiscs of links.
-	args := []string{"--no-wait", "--", "init", "--", "--id=@leave", "create", "qos", "type=linux-noop"}
+	args := []string{"--no-wait", "--", "init",
+		// Flows match the VLAN tag of a host after another tag. By default Open vSwitch looks at one.
+		"--", "set", "open_vswitch", ".", "other_config:vlan-limit=2",
+		// Without it Open vSwitch would remove the qdiscs of links.
+		"--", "--id=@leave", "create", "qos", "type=linux-noop"}
 	ports, is := t.ports(), t.isSwitch()
 	for i, s := range t.Switches {
 		args = append(args,

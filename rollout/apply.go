@@ -35,6 +35,11 @@ func (m *Machine) Apply(compare func() ([]Step, error), within time.Duration, do
 			todo = append(todo, s)
 		}
 	}
+	for _, s := range todo {
+		if err := m.CheckReservations(s.Dev); err != nil {
+			return until, fmt.Errorf("nothing was changed: %w", err)
+		}
+	}
 	if within == 0 || len(todo) == 0 {
 		return until, m.applySteps(todo, done)
 	}

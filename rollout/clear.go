@@ -28,6 +28,10 @@ func (c Cleared) String() string {
 func (m *Machine) ClearDevices(store *pending.Store, devices []string) (list []Cleared, _ error) {
 	var failed []error
 	for _, d := range devices {
+		if err := m.CheckReservations(d); err != nil {
+			failed = append(failed, err)
+			continue
+		}
 		_, before := m.Observe(d)
 		// Clear also if the state cannot be read: the remains of a broken state, or of a
 		// removed device, are Headgate's too.

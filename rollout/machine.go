@@ -2,8 +2,10 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
 
 	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/observe"
 	"headgate.dev/headgate/pending"
 	"headgate.dev/headgate/shaper"
@@ -55,6 +57,17 @@ const (
 	ClearUndoneByAgent  = "the agent applies the configuration again at once: stop the agent, or remove the device from its files and reload it"
 	ApplyUndoneAtReload = "the change holds until the agent reloads its files: change them too"
 )
+
+// CheckReservations returns an error for a device on which a running agent enforces reservations of its controllers: a
+// manual change would end them.
+func (m *Machine) CheckReservations(dev string) error {
+	for _, origin := range agent.Origins(m.State, dev) {
+		if origin == group.OriginReservation {
+			return fmt.Errorf("%s carries reservations of the controller, which the change would end: cancel them, or stop the agent of this host first", dev)
+		}
+	}
+	return nil
+}
 
 // NoteOwner notes each device that the files of a running agent name. The argument what states what happens to a
 // manual change of the device.

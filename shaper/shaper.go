@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/group"
@@ -35,7 +36,7 @@ func (p Plan) Equal(o Plan) bool {
 }
 
 // Leaf returns the path of the leaf group with this path or last path element, in any
-// direction.
+// direction. A group of a reservation is an error.
 func (p Plan) Leaf(name string) (path string, err error) {
 	var first error
 	for _, t := range []*group.Tree{p.Out, p.In} {
@@ -57,7 +58,15 @@ func (p Plan) Leaf(name string) (path string, err error) {
 	if path == "" {
 		return "", first
 	}
+	if p.adjustable(path) {
+		return "", fmt.Errorf("group %q is that of a reservation, whose traffic the reservation names: change the reservation, or choose another group", path)
+	}
 	return path, nil
+}
+
+// adjustable reports whether a path is that of an adjustable group.
+func (p Plan) adjustable(path string) bool {
+	return p.Out != nil && slices.ContainsFunc(p.Out.Nodes, func(n group.Node) bool { return n.Adjustable && n.Path == path })
 }
 
 // Shaper enforces plans in the network namespace of the calling thread.
@@ -83,6 +92,16 @@ type Shaper interface {
 	// Clear removes everything that Headgate created on the device. A device without shaping by
 	// this engine is not an error.
 	Clear(dev string) error
+}
+
+// Adjuster is a Shaper that changes the limits of Adjustable groups while they carry packets.
+type Adjuster interface {
+	Shaper
+	// Adjust sets the limits of Adjustable groups of "out", by path, in bit/s. It changes the groups'
+	// classes alone: packets stay in their queues and counters go on. A limit below the engine's minimum
+	// or above the limit of the tree is clamped. A group that does not exist is an error that names it;
+	// the limits of the others are set. Apply keeps the limits, and Observe returns them as ceilings.
+	Adjust(dev string, limits map[string]unit.Rate) error
 }
 
 // Errors that callers distinguish.

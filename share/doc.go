@@ -59,6 +59,34 @@
 // any overload. Senders that wait a second after a lost packet turn these drops
 // into a collapse of throughput (11 of 100 kB/s).
 //
+// # Schemes for reserved bandwidth
+//
+// A Scheme gets the offered rates of the flows of a ReservedNetwork, cycle by cycle, and returns
+// the limits of their meters. The reservations thesis (reservations: chapters 3 to 5) compares
+// four: its adaptive algorithm (AQoS), StaticMeters, DiffServ queues and Hybrid. Deliver is a fluid
+// model of the network that they run on, and Ideal an oracle that knows the offered rates.
+// share/sharetest has the scenarios of the thesis.
+//
+// AQoS keeps the weaknesses of the algorithm, and its doc comment lists where the pseudo-code and
+// the text differ. Over the fluid model, relative to queues:
+//
+//   - 20 % unreserved, random rates: QoS throughput +4.7 % (thesis: +4.40 %).
+//   - 50 % unreserved, controlled rates: +26.5 % (thesis: +18.57 %). Ideal is +27.8 %. With senders
+//     that vary by 7 %, which the algorithm takes for a trend, it is +20.9 %.
+//   - Total throughput: -0.8 to -1.8 %, and -3.6 to -4.5 % with those senders (thesis: -2.4 %).
+//   - A flow that wakes has its reservation in the next cycle.
+//   - With constant rates and 5 % of noise each flow has 1,150 false seizures per hour.
+//
+// Adaptive is the default scheme, and not the thesis'. In the same model QoS flows have 99.1 to 99.6 %
+// of the ideal and all flows 99.1 to 99.4 %; the QoS gain over queues is +3.5 to +29.4 %. At 5 % of
+// noise a flow has 0.145 false seizures per hour, at 10 % 0.21; a fall of 20 % is seen within three
+// cycles in 98 and 84 % of cases. A lower limit of the test for a fall (trend.go) would see 2 % more of the latter
+// with three times as many false seizures.
+//
+// TCP that attains 88 % of a limit has 87.9 % of its reservation in the median of 100 seeds with 5 % of noise, 87.5 % in the
+// 5th percentile (TestAdaptiveTCPKeeps). Above 6 % of noise it is not distinguished from a flow that needs less, and
+// can lose its reservation step by step; and above its reservation it does not always grow to the whole link.
+//
 // # Out of scope
 //
 // The package does not measure demand, authorize claims, check that guarantees fit

@@ -87,3 +87,26 @@ func ExampleQuantum() {
 	// quantum 1 passed 40 packets
 	// quantum 2 passed 41 packets
 }
+
+// QoS1 stops, and the bandwidth of its reservation goes first to QoS2, which offers more than its
+// own. QoS1 has it back one cycle after it sends again.
+func ExampleAQoS() {
+	network := share.ReservedNetwork{
+		Capacities: []unit.Rate{10 * mbit},
+		Flows: []share.ReservedFlow{
+			{Key: "telescope", Links: []int{0}, Reserved: 6 * mbit, Class: 1},
+			{Key: "archive", Links: []int{0}, Reserved: 2 * mbit, Class: 2},
+			{Key: "other", Links: []int{0}},
+		},
+	}
+	scheme := &share.AQoS{}
+	scheme.SetNetwork(network)
+	for range 5 {
+		scheme.Cycle([]unit.Rate{0, 7 * mbit, 20 * mbit})
+	}
+	fmt.Println(scheme.Cycle([]unit.Rate{0, 7 * mbit, 20 * mbit}))
+	fmt.Println(scheme.Cycle([]unit.Rate{6 * mbit, 7 * mbit, 20 * mbit}))
+	// Output:
+	// [0bit 7Mbit 2.7Mbit]
+	// [6Mbit 4Mbit 0bit]
+}

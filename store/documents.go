@@ -119,6 +119,8 @@ type Tenant struct {
 	// Requests is the rate limit in requests per second for all tokens of the tenant together; 0 is the
 	// default.
 	Requests int `json:"requests,omitempty"`
+	// Reservations are the bounds of the tenant's reservations; nil permits none.
+	Reservations *ReservationBounds `json:"reservations,omitempty"`
 }
 
 // Host is a host that is registered with the service.

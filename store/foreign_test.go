@@ -95,7 +95,7 @@ func TestForeign(t *testing.T) {
 	leads := make(chan error, 2)
 	for _, s := range []*store.Store{a, b} {
 		lead.Go(func() {
-			s.Lead(ctx, "c1", func(ctx context.Context, term store.Term) error {
+			s.Lead(ctx, store.Candidate{Name: "c1"}, func(ctx context.Context, term store.Term) error {
 				_, err := term.Do(ctx, "x", func(tx *store.Tx) error { return nil })
 				leads <- errors.Join(err, term.Compact(ctx, time.Now()))
 				<-ctx.Done()
@@ -207,7 +207,7 @@ func TestRole(t *testing.T) {
 	lead, end := context.WithTimeout(ctx, 10*time.Second)
 	defer end()
 	led := false
-	s.Lead(lead, "c1", func(ctx context.Context, term store.Term) error {
+	s.Lead(lead, store.Candidate{Name: "c1"}, func(ctx context.Context, term store.Term) error {
 		_, err := term.Do(ctx, "x", func(tx *store.Tx) error { return tx.Put(store.Key(store.Tenants, "led"), 1) })
 		led = err == nil
 		end()

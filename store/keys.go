@@ -22,6 +22,8 @@ const (
 	Probing           = "probing" // the probe schedule and its state
 	Probes            = "probes"  // results of scheduled measurements
 	Newest            = "newest"  // the newest result of each pair and measure
+	Network           = "network" // the configuration of the network of switches
+	Reservations      = "reservations"
 )
 
 // Key returns the key of a document by its kind and the parts of its name, such as a host's and a

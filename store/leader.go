@@ -32,25 +32,28 @@ type Term struct {
 func (t Term) Valid() bool { return time.Since(*t.renewed.Load()) < validFor }
 
 // Lead takes part in the leader election, and calls act for each term as the leader, until ctx ends. act's ctx ends before
-// another controller can become the leader.
-func (s *Store) Lead(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
+// another controller can become the leader. When Lead returns, act has returned, and the candidate has resigned.
+func (s *Store) Lead(ctx context.Context, c Candidate, act func(ctx context.Context, t Term) error) error {
 	for ctx.Err() == nil {
-		if err := s.term(ctx, name, act); err != nil && ctx.Err() == nil {
+		if err := s.term(ctx, c, act); err != nil && ctx.Err() == nil {
 			time.Sleep(leaseTTL / 10) // the store may be disconnected
 		}
 	}
 	return ctx.Err()
 }
 
-func (s *Store) term(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
-	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(leaseTTL.Seconds())), concurrency.WithContext(ctx))
+func (s *Store) term(ctx context.Context, c Candidate, act func(ctx context.Context, t Term) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if err := s.revokeFormer(ctx, c); err != nil {
+		return err
+	}
+	session, err := s.newSession(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer session.Close()
+	defer s.resign(ctx, session)
 	e := concurrency.NewElection(session, Key(Service, "leader"))
-	ctx, end := context.WithCancel(ctx)
-	defer end()
 	t := Term{store: s, renewed: &atomic.Pointer[time.Time]{}}
 	waiting, won := context.WithCancel(ctx)
 	defer won()
@@ -59,7 +62,7 @@ func (s *Store) term(ctx context.Context, name string, act func(ctx context.Cont
 			end()
 		}
 	}()
-	if err := e.Campaign(ctx, name); err != nil {
+	if err := e.Campaign(ctx, c.Name); err != nil {
 		return err
 	}
 	won()

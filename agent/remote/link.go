@@ -56,17 +56,23 @@ type Link struct {
 	// Facts is sent once and after changes, Report periodically. A nil Report is not sent.
 	Facts  func() *agents.Facts
 	Report func() *agents.Report
-	// SetReportInterval, if set, is called with the new interval of reports when a client starts to watch, or
-	// the last one stops.
+	// SetReportInterval, if set, is called with the new interval of readings: that of reports, or that of
+	// reservations' reports if it is shorter.
 	SetReportInterval func(every time.Duration)
 	// Handlers answer the queries of controllers.
 	Handlers []Handler
+	// Reservations, if set, stores the reservations of this host. Changed is called after they changed too, and
+	// LimitsChanged, which must not block, after a change of limits alone.
+	Reservations  *Reservations
+	LimitsChanged func()
 
 	mu               sync.Mutex
 	enforced         *agents.Enforced
 	collectiveErrors map[string]string
 	writeErrors      map[string]writeError // failed writes, by file
-	tell             chan struct{}         // signals that a report is due
+	reserved         *agents.ReservationsEnforced
+	current          *session      // the open stream, if any
+	tell             chan struct{} // signals that a report is due
 }
 
 // NewLink returns a Link for an identity directory.
@@ -145,11 +151,15 @@ func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
-	hello := &agents.Hello{Version: l.Version, Fence: l.DesiredState.Fence(), Interfaces: l.DesiredState.Revisions(), Sets: l.handler(&agents.SetsQuery{}) != nil, Probes: l.handler(&agents.ProbeServe{}) != nil}
+	hello := &agents.Hello{Version: l.Version, Fence: l.DesiredState.Fence(), Interfaces: l.DesiredState.Revisions(), Sets: l.handler(&agents.SetsQuery{}) != nil, Probes: l.handler(&agents.ProbeServe{}) != nil,
+		Reservations: l.Reservations != nil}
 	if err := stream.Send(agents.From(hello)); err != nil {
 		return err
 	}
-	s := &session{Link: l, id: id, stream: stream, every: reportInterval, out: make(chan *agents.FromAgent, 16), watched: make(chan bool, 1)}
+	s := &session{Link: l, id: id, stream: stream, authority: pki.Hash(authority), every: reportInterval, read: reportInterval,
+		out: make(chan *agents.FromAgent, 16), watched: make(chan bool, 1), relisted: make(chan struct{}, 1)}
+	l.setSession(s)
+	defer l.setSession(nil)
 	go func() { end(s.receive(ctx, end)) }()
 	go func() { end(l.renew(ctx, client, id)) }()
 	return s.send(ctx)
@@ -158,17 +168,39 @@ func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
 // session is one open stream.
 type session struct {
 	*Link
-	id       Identity
-	stream   agents.Agents_ConnectClient
-	every    time.Duration
-	out      chan *agents.FromAgent
-	watched  chan bool
-	unstored *agents.Desired // a desired state that could not be written to disk
+	id        Identity
+	stream    agents.Agents_ConnectClient
+	authority string        // hash of the controllers' certificate authority
+	every     time.Duration // interval of reports
+	read      time.Duration // interval of readings
+	out       chan *agents.FromAgent
+	watched   chan bool
+	relisted  chan struct{}   // signals that the list of reservations has changed
+	unstored  *agents.Desired // a desired state that could not be written to disk
+}
+
+// setSession sets the open stream.
+func (l *Link) setSession(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current = s
+}
+
+// setReadInterval passes on the interval of readings if it has changed.
+func (s *session) setReadInterval() {
+	every := s.every
+	if s.Reservations != nil && s.Reservations.Interval() > 0 {
+		every = min(every, s.Reservations.Interval())
+	}
+	if every != s.read && s.SetReportInterval != nil {
+		s.SetReportInterval(every)
+	}
+	s.read = every
 }
 
 func (s *session) send(ctx context.Context) error {
 	defer func() { // watches end with the stream
-		if s.every != reportInterval && s.SetReportInterval != nil {
+		if s.read != reportInterval && s.SetReportInterval != nil {
 			s.SetReportInterval(reportInterval)
 		}
 	}()
@@ -177,6 +209,11 @@ func (s *session) send(ctx context.Context) error {
 	}
 	if e := s.report(); e != nil {
 		if err := s.stream.Send(agents.From(e)); err != nil {
+			return err
+		}
+	}
+	if r := s.reservations(); r != nil {
+		if err := s.stream.Send(agents.From(r)); err != nil {
 			return err
 		}
 	}
@@ -194,12 +231,18 @@ func (s *session) send(ctx context.Context) error {
 				s.every = watchedReportInterval
 			}
 			tick.Reset(s.every)
-			if s.SetReportInterval != nil {
-				s.SetReportInterval(s.every)
-			}
+			s.setReadInterval()
+			continue
+		case <-s.relisted:
+			s.setReadInterval()
 			continue
 		case <-s.tell:
 			m = agents.From(s.report())
+			if r := s.reservations(); r != nil {
+				if err := s.stream.Send(agents.From(r)); err != nil {
+					return err
+				}
+			}
 			// The list of devices, or the owner of a device, may have changed.
 			if err := s.stream.Send(agents.From(s.Facts())); err != nil {
 				return err
@@ -243,6 +286,12 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 			select {
 			case s.watched <- carried.Closely:
 			default:
+			}
+		case *agents.Reservations:
+			s.storeReservations(carried)
+		case *agents.ReservationLimits:
+			if s.Reservations != nil && s.Reservations.Adjust(carried) {
+				s.LimitsChanged()
 			}
 		default:
 			if carried != nil || m.Query != 0 { // else a heartbeat

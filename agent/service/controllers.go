@@ -5,9 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/intent"
 	"headgate.dev/headgate/agent/record"
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/agent/sets"
@@ -27,11 +29,21 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		return err
 	}
 	altNames := altNames(ag.Kernel)
+	granted, err := remote.OpenReservations(o.Dir)
+	if err != nil {
+		return err
+	}
 	link, running, counters := remote.NewLink(o.Dir, o.Version, stored), sets.New(), newReadings(records)
 	desired := &desiredState{files: o.load, stored: stored, altNames: altNames, sets: running.SetDesired}
 	self := &host{
 		kernel: ag.Kernel, engines: o.Engines, speed: o.Speed, command: o.Command,
-		origin: desired.origin, states: counters.newest, changed: link.RequestReport,
+		origin: func(names group.AltNames, dev string) intent.Origin {
+			if of := desired.origin(names, dev); of != "" || !slices.Contains(granted.Devs(), dev) {
+				return of
+			}
+			return intent.Controller
+		},
+		states: counters.newest, changed: link.RequestReport,
 	}
 	measuring := &measurements{turns: newTurns(), command: o.Command, states: counters.newest, altNames: altNames}
 
@@ -49,10 +61,18 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		remote.Answer(measuring.serve),
 	}
 	running.Report = link.SetCollectiveErrors
+	reserving := &reservations{stored: granted, send: link.SendReservationReport}
 	refresh := make(chan struct{}, 1)
 	link.Changed = func() {
 		select {
 		case refresh <- struct{}{}:
+		default:
+		}
+	}
+	adjusted := make(chan struct{}, 1)
+	link.Reservations, link.LimitsChanged = granted, func() {
+		select {
+		case adjusted <- struct{}{}:
 		default:
 		}
 	}
@@ -72,8 +92,11 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		fence := desired.addProblems(errs)
 		link.SetApplied(fence, errs)
 	}
+	ag.Reservations, ag.Adjusted, ag.Limits = reserving.desired, adjusted, granted.Limits
+	ag.ReportReservations = func(errs map[string]string) { link.SetReservationsEnforced(reserving.fence, errs) }
 	ag.SampleIntervals = interval
 	onSample(ag, counters.take)
+	onSample(ag, reserving.report)
 
 	ctx, cancel := context.WithCancel(ctx)
 	recorded := start(counters.write)

@@ -54,6 +54,7 @@ type host struct {
 	foreign         map[string][]string // foreign traffic control, by device
 	manuallyChanged []string            // devices with a manual change that differs from the desired state
 	unmanagedShaped []string            // devices with groups and without a desired state
+	links           map[int]link        // as of the last scan
 }
 
 // setManuallyChanged sets the devices with a manual change that differs from the desired state.
@@ -76,7 +77,7 @@ func (h *host) facts() *agents.Facts {
 	if err != nil {
 		slog.Warn("cannot list network devices", "error", err)
 	}
-	names := agent.Names(devices)
+	names, links := agent.Names(devices), readLinks()
 	for _, dev := range devices {
 		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "none", Foreign: h.foreign[dev.Name], Altnames: dev.AltNames}
 		origin := h.origin(names, dev.Name)
@@ -88,6 +89,9 @@ func (h *host) facts() *agents.Facts {
 		}
 		if speed, ok := h.speed(dev.Name); ok {
 			d.SpeedBps = uint64(speed)
+		}
+		if l, ok := links[dev.Index]; ok {
+			d.Mac, d.Kind, d.Master, d.Addresses = l.mac, l.kind, l.master, l.addresses
 		}
 		out.Devices = append(out.Devices, d)
 	}
@@ -119,8 +123,8 @@ func (h *host) discover(ctx context.Context) {
 	}
 }
 
-// scan finds foreign traffic control, and devices with groups that the agent does not configure. It
-// reports whether either changed.
+// scan finds foreign traffic control, devices with groups that the agent does not configure, and the addresses of
+// devices. It reports whether any of these changed.
 func (h *host) scan() (changed bool) {
 	foreign, unmanaged := map[string][]string{}, []string{}
 	shaped := map[string]bool{}
@@ -141,10 +145,11 @@ func (h *host) scan() (changed bool) {
 			unmanaged = append(unmanaged, dev)
 		}
 	}
+	links := readLinks()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	changed = !reflect.DeepEqual(foreign, h.foreign) || !slices.Equal(unmanaged, h.unmanagedShaped)
-	h.foreign, h.unmanagedShaped = foreign, unmanaged
+	changed = !reflect.DeepEqual(foreign, h.foreign) || !slices.Equal(unmanaged, h.unmanagedShaped) || !reflect.DeepEqual(links, h.links)
+	h.foreign, h.unmanagedShaped, h.links = foreign, unmanaged, links
 	return changed
 }
 

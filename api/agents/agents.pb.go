@@ -148,6 +148,8 @@ type FromAgent struct {
 	//	*FromAgent_Serving
 	//	*FromAgent_Relays
 	//	*FromAgent_RelayEnded
+	//	*FromAgent_ReservationsEnforced
+	//	*FromAgent_ReservationReport
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	Answer        uint64              `protobuf:"varint,14,opt,name=answer,proto3" json:"answer,omitempty"` // the query that this message answers; 0 if it answers none
 	Error         string              `protobuf:"bytes,15,opt,name=error,proto3" json:"error,omitempty"`    // why the agent cannot answer the query
@@ -282,6 +284,24 @@ func (x *FromAgent) GetRelayEnded() *RelayEndedAnswer {
 	return nil
 }
 
+func (x *FromAgent) GetReservationsEnforced() *ReservationsEnforced {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_ReservationsEnforced); ok {
+			return x.ReservationsEnforced
+		}
+	}
+	return nil
+}
+
+func (x *FromAgent) GetReservationReport() *ReservationReport {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_ReservationReport); ok {
+			return x.ReservationReport
+		}
+	}
+	return nil
+}
+
 func (x *FromAgent) GetAnswer() uint64 {
 	if x != nil {
 		return x.Answer
@@ -340,6 +360,14 @@ type FromAgent_RelayEnded struct {
 	RelayEnded *RelayEndedAnswer `protobuf:"bytes,10,opt,name=relay_ended,json=relayEnded,proto3,oneof"`
 }
 
+type FromAgent_ReservationsEnforced struct {
+	ReservationsEnforced *ReservationsEnforced `protobuf:"bytes,11,opt,name=reservations_enforced,json=reservationsEnforced,proto3,oneof"`
+}
+
+type FromAgent_ReservationReport struct {
+	ReservationReport *ReservationReport `protobuf:"bytes,12,opt,name=reservation_report,json=reservationReport,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Facts) isFromAgent_Message() {}
@@ -360,6 +388,10 @@ func (*FromAgent_Relays) isFromAgent_Message() {}
 
 func (*FromAgent_RelayEnded) isFromAgent_Message() {}
 
+func (*FromAgent_ReservationsEnforced) isFromAgent_Message() {}
+
+func (*FromAgent_ReservationReport) isFromAgent_Message() {}
+
 type ToAgent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -372,6 +404,8 @@ type ToAgent struct {
 	//	*ToAgent_Serve
 	//	*ToAgent_Relays
 	//	*ToAgent_RelayEnded
+	//	*ToAgent_Reservations
+	//	*ToAgent_ReservationLimits
 	Message isToAgent_Message `protobuf_oneof:"message"`
 	// The number of a query, which every answer to it repeats: more than 0, and once in a stream. A query that
 	// the agent does not support is answered with an error.
@@ -489,6 +523,24 @@ func (x *ToAgent) GetRelayEnded() *RelayEndedQuery {
 	return nil
 }
 
+func (x *ToAgent) GetReservations() *Reservations {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Reservations); ok {
+			return x.Reservations
+		}
+	}
+	return nil
+}
+
+func (x *ToAgent) GetReservationLimits() *ReservationLimits {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_ReservationLimits); ok {
+			return x.ReservationLimits
+		}
+	}
+	return nil
+}
+
 func (x *ToAgent) GetQuery() uint64 {
 	if x != nil {
 		return x.Query
@@ -532,6 +584,15 @@ type ToAgent_RelayEnded struct {
 	RelayEnded *RelayEndedQuery `protobuf:"bytes,8,opt,name=relay_ended,json=relayEnded,proto3,oneof"`
 }
 
+type ToAgent_Reservations struct {
+	// Sent only to agents whose Hello has reservations.
+	Reservations *Reservations `protobuf:"bytes,9,opt,name=reservations,proto3,oneof"`
+}
+
+type ToAgent_ReservationLimits struct {
+	ReservationLimits *ReservationLimits `protobuf:"bytes,10,opt,name=reservation_limits,json=reservationLimits,proto3,oneof"`
+}
+
 func (*ToAgent_Desired) isToAgent_Message() {}
 
 func (*ToAgent_Watch) isToAgent_Message() {}
@@ -548,6 +609,10 @@ func (*ToAgent_Relays) isToAgent_Message() {}
 
 func (*ToAgent_RelayEnded) isToAgent_Message() {}
 
+func (*ToAgent_Reservations) isToAgent_Message() {}
+
+func (*ToAgent_ReservationLimits) isToAgent_Message() {}
+
 // Hello is the first message of a stream.
 type Hello struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -555,8 +620,9 @@ type Hello struct {
 	Fence   *Fence                 `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
 	// The revisions of the documents that the agent has, by device. The controller does not send these.
 	Interfaces    map[string]int64 `protobuf:"bytes,3,rep,name=interfaces,proto3" json:"interfaces,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	Sets          bool             `protobuf:"varint,4,opt,name=sets,proto3" json:"sets,omitempty"`     // the agent runs connection sets, and answers queries about them
-	Probes        bool             `protobuf:"varint,5,opt,name=probes,proto3" json:"probes,omitempty"` // the agent runs and serves the measurements of a schedule
+	Sets          bool             `protobuf:"varint,4,opt,name=sets,proto3" json:"sets,omitempty"`                 // the agent runs connection sets, and answers queries about them
+	Probes        bool             `protobuf:"varint,5,opt,name=probes,proto3" json:"probes,omitempty"`             // the agent runs and serves the measurements of a schedule
+	Reservations  bool             `protobuf:"varint,6,opt,name=reservations,proto3" json:"reservations,omitempty"` // the agent enforces reservations
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -622,6 +688,13 @@ func (x *Hello) GetSets() bool {
 func (x *Hello) GetProbes() bool {
 	if x != nil {
 		return x.Probes
+	}
+	return false
+}
+
+func (x *Hello) GetReservations() bool {
+	if x != nil {
+		return x.Reservations
 	}
 	return false
 }
@@ -1053,6 +1126,10 @@ type Device struct {
 	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`                        // local, controller or none
 	Foreign       []string               `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"`                    // traffic control that Headgate did not create
 	Altnames      []string               `protobuf:"bytes,7,rep,name=altnames,proto3" json:"altnames,omitempty"`                  // alternative names; empty from an agent that does not report them
+	Mac           string                 `protobuf:"bytes,8,opt,name=mac,proto3" json:"mac,omitempty"`                            // "02:00:5e:10:00:01"; empty for a device without one, and from an agent that does not report it
+	Addresses     []string               `protobuf:"bytes,9,rep,name=addresses,proto3" json:"addresses,omitempty"`                // with prefix length, without link-local ones: "192.0.2.1/24"
+	Kind          string                 `protobuf:"bytes,10,opt,name=kind,proto3" json:"kind,omitempty"`                         // as "ip -d link" names it: vlan, bridge, bond, veth; "device" for an interface of hardware
+	Master        string                 `protobuf:"bytes,11,opt,name=master,proto3" json:"master,omitempty"`                     // the bridge or bond that the device is a port of; empty if none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1134,6 +1211,34 @@ func (x *Device) GetAltnames() []string {
 		return x.Altnames
 	}
 	return nil
+}
+
+func (x *Device) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *Device) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *Device) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Device) GetMaster() string {
+	if x != nil {
+		return x.Master
+	}
+	return ""
 }
 
 // Report has the counters of groups since their creation. An agent sends one a second, or ten while a
@@ -2352,6 +2457,565 @@ func (x *ProbeEnd) GetInBps() uint64 {
 	return 0
 }
 
+// Reservations is the complete list of the reservations that a host enforces. The agent stores it, and keeps it in
+// force until the next one.
+type Reservations struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Fence *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"` // of the leader that decided; the agent ignores a list with a lower fence than the one it has
+	// If the guarantees of an interface do not fit its limit, the first ones in the list are enforced and the others are
+	// refused, each whole.
+	Reservations []*Reservation `protobuf:"bytes,2,rep,name=reservations,proto3" json:"reservations,omitempty"`
+	// The capacity of the line behind an interface, by its kernel name, in bit/s of layer 2. The agent does not shape an
+	// interface that has neither a capacity nor a configured limit.
+	LineBps          map[string]uint64 `protobuf:"bytes,3,rep,name=line_bps,json=lineBps,proto3" json:"line_bps,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	ReportIntervalNs int64             `protobuf:"varint,4,opt,name=report_interval_ns,json=reportIntervalNs,proto3" json:"report_interval_ns,omitempty"` // of ReservationReport; 0 is a second, and 100 ms is the least
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Reservations) Reset() {
+	*x = Reservations{}
+	mi := &file_agents_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservations) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservations) ProtoMessage() {}
+
+func (x *Reservations) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservations.ProtoReflect.Descriptor instead.
+func (*Reservations) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Reservations) GetFence() *Fence {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *Reservations) GetReservations() []*Reservation {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+func (x *Reservations) GetLineBps() map[string]uint64 {
+	if x != nil {
+		return x.LineBps
+	}
+	return nil
+}
+
+func (x *Reservations) GetReportIntervalNs() int64 {
+	if x != nil {
+		return x.ReportIntervalNs
+	}
+	return 0
+}
+
+// Reservation is one direction of a reservation, which the agent enforces where the host sends its packets.
+type Reservation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                            // unique among those of the host: letters, digits and . _ : / @ -
+	Dev           string                 `protobuf:"bytes,2,opt,name=dev,proto3" json:"dev,omitempty"`                            // the kernel's name of the interface that sends the packets, the host's own or forwarded ones
+	Direction     string                 `protobuf:"bytes,3,opt,name=direction,proto3" json:"direction,omitempty"`                // "egress"; an agent refuses another direction
+	Traffic       []*Traffic             `protobuf:"bytes,4,rep,name=traffic,proto3" json:"traffic,omitempty"`                    // a packet belongs to the reservation if one of them matches it
+	RateBps       uint64                 `protobuf:"varint,5,opt,name=rate_bps,json=rateBps,proto3" json:"rate_bps,omitempty"`    // reserved, of layer 2: it has this rate whenever it has packets
+	LimitBps      uint64                 `protobuf:"varint,6,opt,name=limit_bps,json=limitBps,proto3" json:"limit_bps,omitempty"` // the highest rate now; at least 8 kbit/s and at most the limit of the interface apply
+	Class         uint32                 `protobuf:"varint,7,opt,name=class,proto3" json:"class,omitempty"`                       // 1, the first to be served, to 4
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_agents_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Reservation) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Reservation) GetDev() string {
+	if x != nil {
+		return x.Dev
+	}
+	return ""
+}
+
+func (x *Reservation) GetDirection() string {
+	if x != nil {
+		return x.Direction
+	}
+	return ""
+}
+
+func (x *Reservation) GetTraffic() []*Traffic {
+	if x != nil {
+		return x.Traffic
+	}
+	return nil
+}
+
+func (x *Reservation) GetRateBps() uint64 {
+	if x != nil {
+		return x.RateBps
+	}
+	return 0
+}
+
+func (x *Reservation) GetLimitBps() uint64 {
+	if x != nil {
+		return x.LimitBps
+	}
+	return 0
+}
+
+func (x *Reservation) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+// Traffic matches packets by all of its fields that are set.
+type Traffic struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Source           string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`           // an address or prefix
+	Destination      string                 `protobuf:"bytes,2,opt,name=destination,proto3" json:"destination,omitempty"` // an address or prefix
+	Protocol         uint32                 `protobuf:"varint,3,opt,name=protocol,proto3" json:"protocol,omitempty"`      // of the IP header; 0 is any
+	SourcePorts      *PortRange             `protobuf:"bytes,4,opt,name=source_ports,json=sourcePorts,proto3" json:"source_ports,omitempty"`
+	DestinationPorts *PortRange             `protobuf:"bytes,5,opt,name=destination_ports,json=destinationPorts,proto3" json:"destination_ports,omitempty"`
+	Vlan             uint32                 `protobuf:"varint,6,opt,name=vlan,proto3" json:"vlan,omitempty"` // the outermost tag; 0 is any
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Traffic) Reset() {
+	*x = Traffic{}
+	mi := &file_agents_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Traffic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Traffic) ProtoMessage() {}
+
+func (x *Traffic) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
+func (*Traffic) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Traffic) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Traffic) GetDestination() string {
+	if x != nil {
+		return x.Destination
+	}
+	return ""
+}
+
+func (x *Traffic) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *Traffic) GetSourcePorts() *PortRange {
+	if x != nil {
+		return x.SourcePorts
+	}
+	return nil
+}
+
+func (x *Traffic) GetDestinationPorts() *PortRange {
+	if x != nil {
+		return x.DestinationPorts
+	}
+	return nil
+}
+
+func (x *Traffic) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+type PortRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	First         uint32                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	Last          uint32                 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortRange) Reset() {
+	*x = PortRange{}
+	mi := &file_agents_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortRange) ProtoMessage() {}
+
+func (x *PortRange) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortRange.ProtoReflect.Descriptor instead.
+func (*PortRange) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *PortRange) GetFirst() uint32 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *PortRange) GetLast() uint32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+// ReservationLimits changes the limits of reservations in the list that the agent has. The agent ignores other keys, and
+// the whole message if its fence is lower than that of the list.
+type ReservationLimits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fence         *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"`
+	LimitBps      map[string]uint64      `protobuf:"bytes,2,rep,name=limit_bps,json=limitBps,proto3" json:"limit_bps,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReservationLimits) Reset() {
+	*x = ReservationLimits{}
+	mi := &file_agents_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservationLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservationLimits) ProtoMessage() {}
+
+func (x *ReservationLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservationLimits.ProtoReflect.Descriptor instead.
+func (*ReservationLimits) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ReservationLimits) GetFence() *Fence {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *ReservationLimits) GetLimitBps() map[string]uint64 {
+	if x != nil {
+		return x.LimitBps
+	}
+	return nil
+}
+
+// ReservationsEnforced is which list an agent has in force, with the reservations that it does not enforce.
+type ReservationsEnforced struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fence         *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"`
+	Errors        map[string]string      `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReservationsEnforced) Reset() {
+	*x = ReservationsEnforced{}
+	mi := &file_agents_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservationsEnforced) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservationsEnforced) ProtoMessage() {}
+
+func (x *ReservationsEnforced) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservationsEnforced.ProtoReflect.Descriptor instead.
+func (*ReservationsEnforced) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ReservationsEnforced) GetFence() *Fence {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *ReservationsEnforced) GetErrors() map[string]string {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+// ReservationReport has what the packets of each enforced reservation did since the report before.
+type ReservationReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AtNs          int64                  `protobuf:"varint,1,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`
+	Reservations  []*ReservationCounters `protobuf:"bytes,2,rep,name=reservations,proto3" json:"reservations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReservationReport) Reset() {
+	*x = ReservationReport{}
+	mi := &file_agents_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservationReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservationReport) ProtoMessage() {}
+
+func (x *ReservationReport) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservationReport.ProtoReflect.Descriptor instead.
+func (*ReservationReport) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ReservationReport) GetAtNs() int64 {
+	if x != nil {
+		return x.AtNs
+	}
+	return 0
+}
+
+func (x *ReservationReport) GetReservations() []*ReservationCounters {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+type ReservationCounters struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Key      string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	PeriodNs int64                  `protobuf:"varint,2,opt,name=period_ns,json=periodNs,proto3" json:"period_ns,omitempty"` // the time between the two readings of the counters
+	// Bytes of layer 2 that arrived at the reservation's queue: what left it, the growth of the queue, and dropped packets
+	// times the mean length. A TCP sender whose segments wait here sends no more of them: then queued_ns shows that it
+	// would send more.
+	OfferedBytes   uint64 `protobuf:"varint,3,opt,name=offered_bytes,json=offeredBytes,proto3" json:"offered_bytes,omitempty"`
+	DeliveredBytes uint64 `protobuf:"varint,4,opt,name=delivered_bytes,json=deliveredBytes,proto3" json:"delivered_bytes,omitempty"` // left the queue
+	Drops          uint64 `protobuf:"varint,5,opt,name=drops,proto3" json:"drops,omitempty"`                                         // packets
+	QueuedNs       int64  `protobuf:"varint,6,opt,name=queued_ns,json=queuedNs,proto3" json:"queued_ns,omitempty"`                   // the part of the period in which the queue was never empty
+	LimitBps       uint64 `protobuf:"varint,7,opt,name=limit_bps,json=limitBps,proto3" json:"limit_bps,omitempty"`                   // in force at the end of the period
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ReservationCounters) Reset() {
+	*x = ReservationCounters{}
+	mi := &file_agents_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservationCounters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservationCounters) ProtoMessage() {}
+
+func (x *ReservationCounters) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservationCounters.ProtoReflect.Descriptor instead.
+func (*ReservationCounters) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ReservationCounters) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ReservationCounters) GetPeriodNs() int64 {
+	if x != nil {
+		return x.PeriodNs
+	}
+	return 0
+}
+
+func (x *ReservationCounters) GetOfferedBytes() uint64 {
+	if x != nil {
+		return x.OfferedBytes
+	}
+	return 0
+}
+
+func (x *ReservationCounters) GetDeliveredBytes() uint64 {
+	if x != nil {
+		return x.DeliveredBytes
+	}
+	return 0
+}
+
+func (x *ReservationCounters) GetDrops() uint64 {
+	if x != nil {
+		return x.Drops
+	}
+	return 0
+}
+
+func (x *ReservationCounters) GetQueuedNs() int64 {
+	if x != nil {
+		return x.QueuedNs
+	}
+	return 0
+}
+
+func (x *ReservationCounters) GetLimitBps() uint64 {
+	if x != nil {
+		return x.LimitBps
+	}
+	return 0
+}
+
 var File_agents_proto protoreflect.FileDescriptor
 
 const file_agents_proto_rawDesc = "" +
@@ -2362,7 +3026,7 @@ const file_agents_proto_rawDesc = "" +
 	"\rRenewResponse\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
 	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x16\n" +
-	"\x06agents\x18\x03 \x03(\tR\x06agents\"\xc1\x04\n" +
+	"\x06agents\x18\x03 \x03(\tR\x06agents\"\xec\x05\n" +
 	"\tFromAgent\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.headgate.v1.HelloH\x00R\x05hello\x12*\n" +
 	"\x05facts\x18\x02 \x01(\v2\x12.headgate.v1.FactsH\x00R\x05facts\x12-\n" +
@@ -2375,10 +3039,12 @@ const file_agents_proto_rawDesc = "" +
 	"\x06relays\x18\t \x01(\v2\x19.headgate.v1.RelaysAnswerH\x00R\x06relays\x12@\n" +
 	"\vrelay_ended\x18\n" +
 	" \x01(\v2\x1d.headgate.v1.RelayEndedAnswerH\x00R\n" +
-	"relayEnded\x12\x16\n" +
+	"relayEnded\x12X\n" +
+	"\x15reservations_enforced\x18\v \x01(\v2!.headgate.v1.ReservationsEnforcedH\x00R\x14reservationsEnforced\x12O\n" +
+	"\x12reservation_report\x18\f \x01(\v2\x1e.headgate.v1.ReservationReportH\x00R\x11reservationReport\x12\x16\n" +
 	"\x06answer\x18\x0e \x01(\x04R\x06answer\x12\x14\n" +
 	"\x05error\x18\x0f \x01(\tR\x05errorB\t\n" +
-	"\amessage\"\xbe\x03\n" +
+	"\amessage\"\xd0\x04\n" +
 	"\aToAgent\x120\n" +
 	"\adesired\x18\x01 \x01(\v2\x14.headgate.v1.DesiredH\x00R\adesired\x12*\n" +
 	"\x05watch\x18\x02 \x01(\v2\x12.headgate.v1.WatchH\x00R\x05watch\x12/\n" +
@@ -2388,9 +3054,12 @@ const file_agents_proto_rawDesc = "" +
 	"\x05serve\x18\x06 \x01(\v2\x17.headgate.v1.ProbeServeH\x00R\x05serve\x122\n" +
 	"\x06relays\x18\a \x01(\v2\x18.headgate.v1.RelaysQueryH\x00R\x06relays\x12?\n" +
 	"\vrelay_ended\x18\b \x01(\v2\x1c.headgate.v1.RelayEndedQueryH\x00R\n" +
-	"relayEnded\x12\x14\n" +
+	"relayEnded\x12?\n" +
+	"\freservations\x18\t \x01(\v2\x19.headgate.v1.ReservationsH\x00R\freservations\x12O\n" +
+	"\x12reservation_limits\x18\n" +
+	" \x01(\v2\x1e.headgate.v1.ReservationLimitsH\x00R\x11reservationLimits\x12\x14\n" +
 	"\x05query\x18\x0f \x01(\x04R\x05queryB\t\n" +
-	"\amessage\"\xfa\x01\n" +
+	"\amessage\"\x9e\x02\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12(\n" +
 	"\x05fence\x18\x02 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12B\n" +
@@ -2398,7 +3067,8 @@ const file_agents_proto_rawDesc = "" +
 	"interfaces\x18\x03 \x03(\v2\".headgate.v1.Hello.InterfacesEntryR\n" +
 	"interfaces\x12\x12\n" +
 	"\x04sets\x18\x04 \x01(\bR\x04sets\x12\x16\n" +
-	"\x06probes\x18\x05 \x01(\bR\x06probes\x1a=\n" +
+	"\x06probes\x18\x05 \x01(\bR\x06probes\x12\"\n" +
+	"\freservations\x18\x06 \x01(\bR\freservations\x1a=\n" +
 	"\x0fInterfacesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"9\n" +
@@ -2437,7 +3107,7 @@ const file_agents_proto_rawDesc = "" +
 	"\aFeature\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
-	"\x05found\x18\x03 \x01(\tR\x05found\"\xa7\x01\n" +
+	"\x05found\x18\x03 \x01(\tR\x05found\"\x83\x02\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02up\x18\x02 \x01(\bR\x02up\x12\x10\n" +
@@ -2445,7 +3115,12 @@ const file_agents_proto_rawDesc = "" +
 	"\tspeed_bps\x18\x04 \x01(\x04R\bspeedBps\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x18\n" +
 	"\aforeign\x18\x06 \x03(\tR\aforeign\x12\x1a\n" +
-	"\baltnames\x18\a \x03(\tR\baltnames\"R\n" +
+	"\baltnames\x18\a \x03(\tR\baltnames\x12\x10\n" +
+	"\x03mac\x18\b \x01(\tR\x03mac\x12\x1c\n" +
+	"\taddresses\x18\t \x03(\tR\taddresses\x12\x12\n" +
+	"\x04kind\x18\n" +
+	" \x01(\tR\x04kind\x12\x16\n" +
+	"\x06master\x18\v \x01(\tR\x06master\"R\n" +
 	"\x06Report\x12\x13\n" +
 	"\x05at_ns\x18\x01 \x01(\x03R\x04atNs\x123\n" +
 	"\adevices\x18\x02 \x03(\v2\x19.headgate.v1.DeviceReportR\adevices\"\x84\x03\n" +
@@ -2542,7 +3217,56 @@ const file_agents_proto_rawDesc = "" +
 	"\bProbeEnd\x12\x18\n" +
 	"\adevices\x18\x01 \x03(\tR\adevices\x12\x17\n" +
 	"\aout_bps\x18\x02 \x01(\x04R\x06outBps\x12\x15\n" +
-	"\x06in_bps\x18\x03 \x01(\x04R\x05inBps2\x85\x01\n" +
+	"\x06in_bps\x18\x03 \x01(\x04R\x05inBps\"\xa3\x02\n" +
+	"\fReservations\x12(\n" +
+	"\x05fence\x18\x01 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12<\n" +
+	"\freservations\x18\x02 \x03(\v2\x18.headgate.v1.ReservationR\freservations\x12A\n" +
+	"\bline_bps\x18\x03 \x03(\v2&.headgate.v1.Reservations.LineBpsEntryR\alineBps\x12,\n" +
+	"\x12report_interval_ns\x18\x04 \x01(\x03R\x10reportIntervalNs\x1a:\n" +
+	"\fLineBpsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xcd\x01\n" +
+	"\vReservation\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x10\n" +
+	"\x03dev\x18\x02 \x01(\tR\x03dev\x12\x1c\n" +
+	"\tdirection\x18\x03 \x01(\tR\tdirection\x12.\n" +
+	"\atraffic\x18\x04 \x03(\v2\x14.headgate.v1.TrafficR\atraffic\x12\x19\n" +
+	"\brate_bps\x18\x05 \x01(\x04R\arateBps\x12\x1b\n" +
+	"\tlimit_bps\x18\x06 \x01(\x04R\blimitBps\x12\x14\n" +
+	"\x05class\x18\a \x01(\rR\x05class\"\xf3\x01\n" +
+	"\aTraffic\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12 \n" +
+	"\vdestination\x18\x02 \x01(\tR\vdestination\x12\x1a\n" +
+	"\bprotocol\x18\x03 \x01(\rR\bprotocol\x129\n" +
+	"\fsource_ports\x18\x04 \x01(\v2\x16.headgate.v1.PortRangeR\vsourcePorts\x12C\n" +
+	"\x11destination_ports\x18\x05 \x01(\v2\x16.headgate.v1.PortRangeR\x10destinationPorts\x12\x12\n" +
+	"\x04vlan\x18\x06 \x01(\rR\x04vlan\"5\n" +
+	"\tPortRange\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\rR\x05first\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\rR\x04last\"\xc5\x01\n" +
+	"\x11ReservationLimits\x12(\n" +
+	"\x05fence\x18\x01 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12I\n" +
+	"\tlimit_bps\x18\x02 \x03(\v2,.headgate.v1.ReservationLimits.LimitBpsEntryR\blimitBps\x1a;\n" +
+	"\rLimitBpsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xc2\x01\n" +
+	"\x14ReservationsEnforced\x12(\n" +
+	"\x05fence\x18\x01 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12E\n" +
+	"\x06errors\x18\x02 \x03(\v2-.headgate.v1.ReservationsEnforced.ErrorsEntryR\x06errors\x1a9\n" +
+	"\vErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"n\n" +
+	"\x11ReservationReport\x12\x13\n" +
+	"\x05at_ns\x18\x01 \x01(\x03R\x04atNs\x12D\n" +
+	"\freservations\x18\x02 \x03(\v2 .headgate.v1.ReservationCountersR\freservations\"\xe2\x01\n" +
+	"\x13ReservationCounters\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1b\n" +
+	"\tperiod_ns\x18\x02 \x01(\x03R\bperiodNs\x12#\n" +
+	"\roffered_bytes\x18\x03 \x01(\x04R\fofferedBytes\x12'\n" +
+	"\x0fdelivered_bytes\x18\x04 \x01(\x04R\x0edeliveredBytes\x12\x14\n" +
+	"\x05drops\x18\x05 \x01(\x04R\x05drops\x12\x1b\n" +
+	"\tqueued_ns\x18\x06 \x01(\x03R\bqueuedNs\x12\x1b\n" +
+	"\tlimit_bps\x18\a \x01(\x04R\blimitBps2\x85\x01\n" +
 	"\x06Agents\x12;\n" +
 	"\aConnect\x12\x16.headgate.v1.FromAgent\x1a\x14.headgate.v1.ToAgent(\x010\x01\x12>\n" +
 	"\x05Renew\x12\x19.headgate.v1.RenewRequest\x1a\x1a.headgate.v1.RenewResponseB\"Z headgate.dev/headgate/api/agentsb\x06proto3"
@@ -2559,42 +3283,53 @@ func file_agents_proto_rawDescGZIP() []byte {
 	return file_agents_proto_rawDescData
 }
 
-var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_agents_proto_goTypes = []any{
-	(*RenewRequest)(nil),     // 0: headgate.v1.RenewRequest
-	(*RenewResponse)(nil),    // 1: headgate.v1.RenewResponse
-	(*FromAgent)(nil),        // 2: headgate.v1.FromAgent
-	(*ToAgent)(nil),          // 3: headgate.v1.ToAgent
-	(*Hello)(nil),            // 4: headgate.v1.Hello
-	(*Fence)(nil),            // 5: headgate.v1.Fence
-	(*Desired)(nil),          // 6: headgate.v1.Desired
-	(*Interface)(nil),        // 7: headgate.v1.Interface
-	(*Document)(nil),         // 8: headgate.v1.Document
-	(*Enforced)(nil),         // 9: headgate.v1.Enforced
-	(*Facts)(nil),            // 10: headgate.v1.Facts
-	(*Feature)(nil),          // 11: headgate.v1.Feature
-	(*Device)(nil),           // 12: headgate.v1.Device
-	(*Report)(nil),           // 13: headgate.v1.Report
-	(*DeviceReport)(nil),     // 14: headgate.v1.DeviceReport
-	(*DirectionReport)(nil),  // 15: headgate.v1.DirectionReport
-	(*Watch)(nil),            // 16: headgate.v1.Watch
-	(*UsageQuery)(nil),       // 17: headgate.v1.UsageQuery
-	(*UsageAnswer)(nil),      // 18: headgate.v1.UsageAnswer
-	(*Usage)(nil),            // 19: headgate.v1.Usage
-	(*SetsQuery)(nil),        // 20: headgate.v1.SetsQuery
-	(*SetsAnswer)(nil),       // 21: headgate.v1.SetsAnswer
-	(*RelaysQuery)(nil),      // 22: headgate.v1.RelaysQuery
-	(*RelaysAnswer)(nil),     // 23: headgate.v1.RelaysAnswer
-	(*RelayEndedQuery)(nil),  // 24: headgate.v1.RelayEndedQuery
-	(*RelayEndedAnswer)(nil), // 25: headgate.v1.RelayEndedAnswer
-	(*ProbeQuery)(nil),       // 26: headgate.v1.ProbeQuery
-	(*ProbeAnswer)(nil),      // 27: headgate.v1.ProbeAnswer
-	(*ProbeServe)(nil),       // 28: headgate.v1.ProbeServe
-	(*ProbeServing)(nil),     // 29: headgate.v1.ProbeServing
-	(*ProbeEnd)(nil),         // 30: headgate.v1.ProbeEnd
-	nil,                      // 31: headgate.v1.Hello.InterfacesEntry
-	nil,                      // 32: headgate.v1.Enforced.ErrorsEntry
-	nil,                      // 33: headgate.v1.Enforced.SetErrorsEntry
+	(*RenewRequest)(nil),         // 0: headgate.v1.RenewRequest
+	(*RenewResponse)(nil),        // 1: headgate.v1.RenewResponse
+	(*FromAgent)(nil),            // 2: headgate.v1.FromAgent
+	(*ToAgent)(nil),              // 3: headgate.v1.ToAgent
+	(*Hello)(nil),                // 4: headgate.v1.Hello
+	(*Fence)(nil),                // 5: headgate.v1.Fence
+	(*Desired)(nil),              // 6: headgate.v1.Desired
+	(*Interface)(nil),            // 7: headgate.v1.Interface
+	(*Document)(nil),             // 8: headgate.v1.Document
+	(*Enforced)(nil),             // 9: headgate.v1.Enforced
+	(*Facts)(nil),                // 10: headgate.v1.Facts
+	(*Feature)(nil),              // 11: headgate.v1.Feature
+	(*Device)(nil),               // 12: headgate.v1.Device
+	(*Report)(nil),               // 13: headgate.v1.Report
+	(*DeviceReport)(nil),         // 14: headgate.v1.DeviceReport
+	(*DirectionReport)(nil),      // 15: headgate.v1.DirectionReport
+	(*Watch)(nil),                // 16: headgate.v1.Watch
+	(*UsageQuery)(nil),           // 17: headgate.v1.UsageQuery
+	(*UsageAnswer)(nil),          // 18: headgate.v1.UsageAnswer
+	(*Usage)(nil),                // 19: headgate.v1.Usage
+	(*SetsQuery)(nil),            // 20: headgate.v1.SetsQuery
+	(*SetsAnswer)(nil),           // 21: headgate.v1.SetsAnswer
+	(*RelaysQuery)(nil),          // 22: headgate.v1.RelaysQuery
+	(*RelaysAnswer)(nil),         // 23: headgate.v1.RelaysAnswer
+	(*RelayEndedQuery)(nil),      // 24: headgate.v1.RelayEndedQuery
+	(*RelayEndedAnswer)(nil),     // 25: headgate.v1.RelayEndedAnswer
+	(*ProbeQuery)(nil),           // 26: headgate.v1.ProbeQuery
+	(*ProbeAnswer)(nil),          // 27: headgate.v1.ProbeAnswer
+	(*ProbeServe)(nil),           // 28: headgate.v1.ProbeServe
+	(*ProbeServing)(nil),         // 29: headgate.v1.ProbeServing
+	(*ProbeEnd)(nil),             // 30: headgate.v1.ProbeEnd
+	(*Reservations)(nil),         // 31: headgate.v1.Reservations
+	(*Reservation)(nil),          // 32: headgate.v1.Reservation
+	(*Traffic)(nil),              // 33: headgate.v1.Traffic
+	(*PortRange)(nil),            // 34: headgate.v1.PortRange
+	(*ReservationLimits)(nil),    // 35: headgate.v1.ReservationLimits
+	(*ReservationsEnforced)(nil), // 36: headgate.v1.ReservationsEnforced
+	(*ReservationReport)(nil),    // 37: headgate.v1.ReservationReport
+	(*ReservationCounters)(nil),  // 38: headgate.v1.ReservationCounters
+	nil,                          // 39: headgate.v1.Hello.InterfacesEntry
+	nil,                          // 40: headgate.v1.Enforced.ErrorsEntry
+	nil,                          // 41: headgate.v1.Enforced.SetErrorsEntry
+	nil,                          // 42: headgate.v1.Reservations.LineBpsEntry
+	nil,                          // 43: headgate.v1.ReservationLimits.LimitBpsEntry
+	nil,                          // 44: headgate.v1.ReservationsEnforced.ErrorsEntry
 }
 var file_agents_proto_depIdxs = []int32{
 	4,  // 0: headgate.v1.FromAgent.hello:type_name -> headgate.v1.Hello
@@ -2607,38 +3342,53 @@ var file_agents_proto_depIdxs = []int32{
 	29, // 7: headgate.v1.FromAgent.serving:type_name -> headgate.v1.ProbeServing
 	23, // 8: headgate.v1.FromAgent.relays:type_name -> headgate.v1.RelaysAnswer
 	25, // 9: headgate.v1.FromAgent.relay_ended:type_name -> headgate.v1.RelayEndedAnswer
-	6,  // 10: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
-	16, // 11: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
-	17, // 12: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuery
-	26, // 13: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuery
-	20, // 14: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuery
-	28, // 15: headgate.v1.ToAgent.serve:type_name -> headgate.v1.ProbeServe
-	22, // 16: headgate.v1.ToAgent.relays:type_name -> headgate.v1.RelaysQuery
-	24, // 17: headgate.v1.ToAgent.relay_ended:type_name -> headgate.v1.RelayEndedQuery
-	5,  // 18: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
-	31, // 19: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
-	5,  // 20: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
-	7,  // 21: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
-	8,  // 22: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
-	5,  // 23: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
-	32, // 24: headgate.v1.Enforced.errors:type_name -> headgate.v1.Enforced.ErrorsEntry
-	33, // 25: headgate.v1.Enforced.set_errors:type_name -> headgate.v1.Enforced.SetErrorsEntry
-	12, // 26: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
-	11, // 27: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
-	14, // 28: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
-	15, // 29: headgate.v1.DeviceReport.directions:type_name -> headgate.v1.DirectionReport
-	19, // 30: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
-	30, // 31: headgate.v1.ProbeAnswer.end:type_name -> headgate.v1.ProbeEnd
-	30, // 32: headgate.v1.ProbeServing.end:type_name -> headgate.v1.ProbeEnd
-	2,  // 33: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
-	0,  // 34: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
-	3,  // 35: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
-	1,  // 36: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
-	35, // [35:37] is the sub-list for method output_type
-	33, // [33:35] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	36, // 10: headgate.v1.FromAgent.reservations_enforced:type_name -> headgate.v1.ReservationsEnforced
+	37, // 11: headgate.v1.FromAgent.reservation_report:type_name -> headgate.v1.ReservationReport
+	6,  // 12: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
+	16, // 13: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
+	17, // 14: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuery
+	26, // 15: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuery
+	20, // 16: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuery
+	28, // 17: headgate.v1.ToAgent.serve:type_name -> headgate.v1.ProbeServe
+	22, // 18: headgate.v1.ToAgent.relays:type_name -> headgate.v1.RelaysQuery
+	24, // 19: headgate.v1.ToAgent.relay_ended:type_name -> headgate.v1.RelayEndedQuery
+	31, // 20: headgate.v1.ToAgent.reservations:type_name -> headgate.v1.Reservations
+	35, // 21: headgate.v1.ToAgent.reservation_limits:type_name -> headgate.v1.ReservationLimits
+	5,  // 22: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
+	39, // 23: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
+	5,  // 24: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
+	7,  // 25: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
+	8,  // 26: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
+	5,  // 27: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
+	40, // 28: headgate.v1.Enforced.errors:type_name -> headgate.v1.Enforced.ErrorsEntry
+	41, // 29: headgate.v1.Enforced.set_errors:type_name -> headgate.v1.Enforced.SetErrorsEntry
+	12, // 30: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
+	11, // 31: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
+	14, // 32: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
+	15, // 33: headgate.v1.DeviceReport.directions:type_name -> headgate.v1.DirectionReport
+	19, // 34: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
+	30, // 35: headgate.v1.ProbeAnswer.end:type_name -> headgate.v1.ProbeEnd
+	30, // 36: headgate.v1.ProbeServing.end:type_name -> headgate.v1.ProbeEnd
+	5,  // 37: headgate.v1.Reservations.fence:type_name -> headgate.v1.Fence
+	32, // 38: headgate.v1.Reservations.reservations:type_name -> headgate.v1.Reservation
+	42, // 39: headgate.v1.Reservations.line_bps:type_name -> headgate.v1.Reservations.LineBpsEntry
+	33, // 40: headgate.v1.Reservation.traffic:type_name -> headgate.v1.Traffic
+	34, // 41: headgate.v1.Traffic.source_ports:type_name -> headgate.v1.PortRange
+	34, // 42: headgate.v1.Traffic.destination_ports:type_name -> headgate.v1.PortRange
+	5,  // 43: headgate.v1.ReservationLimits.fence:type_name -> headgate.v1.Fence
+	43, // 44: headgate.v1.ReservationLimits.limit_bps:type_name -> headgate.v1.ReservationLimits.LimitBpsEntry
+	5,  // 45: headgate.v1.ReservationsEnforced.fence:type_name -> headgate.v1.Fence
+	44, // 46: headgate.v1.ReservationsEnforced.errors:type_name -> headgate.v1.ReservationsEnforced.ErrorsEntry
+	38, // 47: headgate.v1.ReservationReport.reservations:type_name -> headgate.v1.ReservationCounters
+	2,  // 48: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
+	0,  // 49: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
+	3,  // 50: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
+	1,  // 51: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
+	50, // [50:52] is the sub-list for method output_type
+	48, // [48:50] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_agents_proto_init() }
@@ -2657,6 +3407,8 @@ func file_agents_proto_init() {
 		(*FromAgent_Serving)(nil),
 		(*FromAgent_Relays)(nil),
 		(*FromAgent_RelayEnded)(nil),
+		(*FromAgent_ReservationsEnforced)(nil),
+		(*FromAgent_ReservationReport)(nil),
 	}
 	file_agents_proto_msgTypes[3].OneofWrappers = []any{
 		(*ToAgent_Desired)(nil),
@@ -2667,6 +3419,8 @@ func file_agents_proto_init() {
 		(*ToAgent_Serve)(nil),
 		(*ToAgent_Relays)(nil),
 		(*ToAgent_RelayEnded)(nil),
+		(*ToAgent_Reservations)(nil),
+		(*ToAgent_ReservationLimits)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2674,7 +3428,7 @@ func file_agents_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agents_proto_rawDesc), len(file_agents_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -181,16 +181,22 @@ func (e InterfacePerspective) Valid() bool {
 
 // Defines values for NetworkFaultKind.
 const (
-	FaultLooped   NetworkFaultKind = "looped"
-	FaultMiswired NetworkFaultKind = "miswired"
-	FaultOneWay   NetworkFaultKind = "one-way"
-	FaultShared   NetworkFaultKind = "shared"
+	FaultDuplicateID NetworkFaultKind = "duplicate-id"
+	FaultLooped      NetworkFaultKind = "looped"
+	FaultMissingPort NetworkFaultKind = "missing-port"
+	FaultMiswired    NetworkFaultKind = "miswired"
+	FaultOneWay      NetworkFaultKind = "one-way"
+	FaultShared      NetworkFaultKind = "shared"
 )
 
 // Valid indicates whether the value is a known member of the NetworkFaultKind enum.
 func (e NetworkFaultKind) Valid() bool {
 	switch e {
+	case FaultDuplicateID:
+		return true
 	case FaultLooped:
+		return true
+	case FaultMissingPort:
 		return true
 	case FaultMiswired:
 		return true
@@ -296,6 +302,81 @@ func (e NetworkPortUse) Valid() bool {
 	case PortUndecided:
 		return true
 	case PortUnused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NetworkTraceStepEnd.
+const (
+	EndAgain      NetworkTraceStepEnd = "again"
+	EndController NetworkTraceStepEnd = "controller"
+	EndDelivered  NetworkTraceStepEnd = "delivered"
+	EndDropped    NetworkTraceStepEnd = "dropped"
+	EndLimit      NetworkTraceStepEnd = "limit"
+	EndLocal      NetworkTraceStepEnd = "local"
+	EndLoop       NetworkTraceStepEnd = "loop"
+	EndNoHost     NetworkTraceStepEnd = "no-host"
+	EndSwitch     NetworkTraceStepEnd = "switch"
+	EndUnknown    NetworkTraceStepEnd = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the NetworkTraceStepEnd enum.
+func (e NetworkTraceStepEnd) Valid() bool {
+	switch e {
+	case EndAgain:
+		return true
+	case EndController:
+		return true
+	case EndDelivered:
+		return true
+	case EndDropped:
+		return true
+	case EndLimit:
+		return true
+	case EndLocal:
+		return true
+	case EndLoop:
+		return true
+	case EndNoHost:
+		return true
+	case EndSwitch:
+		return true
+	case EndUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NetworkTraceStepKind.
+const (
+	StepBucket     NetworkTraceStepKind = "bucket"
+	StepController NetworkTraceStepKind = "controller"
+	StepDropped    NetworkTraceStepKind = "dropped"
+	StepMeter      NetworkTraceStepKind = "meter"
+	StepOutput     NetworkTraceStepKind = "output"
+	StepSkipped    NetworkTraceStepKind = "skipped"
+	StepTable      NetworkTraceStepKind = "table"
+)
+
+// Valid indicates whether the value is a known member of the NetworkTraceStepKind enum.
+func (e NetworkTraceStepKind) Valid() bool {
+	switch e {
+	case StepBucket:
+		return true
+	case StepController:
+		return true
+	case StepDropped:
+		return true
+	case StepMeter:
+		return true
+	case StepOutput:
+		return true
+	case StepSkipped:
+		return true
+	case StepTable:
 		return true
 	default:
 		return false
@@ -464,6 +545,69 @@ func (e RelayStreamState) Valid() bool {
 	}
 }
 
+// Defines values for ReservationState.
+const (
+	ReservationActive    ReservationState = "active"
+	ReservationDegraded  ReservationState = "degraded"
+	ReservationEnded     ReservationState = "ended"
+	ReservationScheduled ReservationState = "scheduled"
+)
+
+// Valid indicates whether the value is a known member of the ReservationState enum.
+func (e ReservationState) Valid() bool {
+	switch e {
+	case ReservationActive:
+		return true
+	case ReservationDegraded:
+		return true
+	case ReservationEnded:
+		return true
+	case ReservationScheduled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationDisjoint.
+const (
+	DisjointByLink   ReservationDisjoint = "link"
+	DisjointBySwitch ReservationDisjoint = "switch"
+)
+
+// Valid indicates whether the value is a known member of the ReservationDisjoint enum.
+func (e ReservationDisjoint) Valid() bool {
+	switch e {
+	case DisjointByLink:
+		return true
+	case DisjointBySwitch:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationRefusalReason.
+const (
+	RefusedNoBandwidth ReservationRefusalReason = "no bandwidth"
+	RefusedNoPath      ReservationRefusalReason = "no path"
+	RefusedTooLate     ReservationRefusalReason = "too late"
+)
+
+// Valid indicates whether the value is a known member of the ReservationRefusalReason enum.
+func (e ReservationRefusalReason) Valid() bool {
+	switch e {
+	case RefusedNoBandwidth:
+		return true
+	case RefusedNoPath:
+		return true
+	case RefusedTooLate:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleAgent    Role = "agent"
@@ -514,7 +658,7 @@ type AuditEntry struct {
 	Id        string    `json:"id"`
 	Principal string    `json:"principal"`
 
-	// Request The method and path of the request.
+	// Request The method and path of the request, or what the controller has done by itself.
 	Request  string `json:"request"`
 	Revision *int64 `json:"revision,omitempty"`
 	Role     *Role  `json:"role,omitempty"`
@@ -1050,14 +1194,26 @@ type Network struct {
 	// Links The directions of links: a cable that passes frames both ways is two.
 	Links []NetworkLink `json:"links"`
 
-	// Listen The address at which the leader accepts switches. Absent if it accepts none.
-	Listen *string `json:"listen,omitempty"`
+	// Listen Where the leader accepts switches.
+	Listen []NetworkListener `json:"listen"`
+
+	// Name The name of the network. Absent if it has none.
+	Name *string `json:"name,omitempty"`
 
 	// Settled Every switch has what it should.
 	Settled bool `json:"settled"`
 
+	// Sites The sites of the network, if it has any.
+	Sites *[]NetworkSite `json:"sites,omitempty"`
+
 	// Switches The switches that are connected.
 	Switches []NetworkSwitch `json:"switches"`
+}
+
+// NetworkConfig defines model for NetworkConfig.
+type NetworkConfig struct {
+	// Text One document of kind: Network, as YAML.
+	Text string `json:"text"`
 }
 
 // NetworkCounters Counters since the leader's term began.
@@ -1085,9 +1241,15 @@ type NetworkCounters struct {
 type NetworkEvent struct {
 	At time.Time `json:"at"`
 
+	// Count How often it has happened. Absent for once.
+	Count *int `json:"count,omitempty"`
+
 	// Host The MAC of a host, and its VLAN if there is one.
-	Host    *string          `json:"host,omitempty"`
-	Kind    string           `json:"kind"`
+	Host *string `json:"host,omitempty"`
+	Kind string  `json:"kind"`
+
+	// Last When it happened last. Absent if it happened once, at `at`.
+	Last    *time.Time       `json:"last,omitempty"`
 	Link    *NetworkLinkEnds `json:"link,omitempty"`
 	Message string           `json:"message"`
 	Port    *NetworkPortID   `json:"port,omitempty"`
@@ -1099,10 +1261,14 @@ type NetworkEvent struct {
 // NetworkEventList defines model for NetworkEventList.
 type NetworkEventList struct {
 	Items []NetworkEvent `json:"items"`
+
+	// Since When this controller began to lead, or the time of the oldest event if there were more than are kept since. Events before are of earlier terms of this controller: those of another leader are not kept.
+	Since time.Time `json:"since"`
 }
 
 // NetworkFault defines model for NetworkFault.
 type NetworkFault struct {
+	// At The port, with the number 0 if the fault is of the switch, or of a port that is known by name only.
 	At      NetworkPortID    `json:"at"`
 	Kind    NetworkFaultKind `json:"kind"`
 	Message string           `json:"message"`
@@ -1149,8 +1315,20 @@ type NetworkLink struct {
 
 	// CapacitySource Where the capacity is from: the configuration, a measurement, the speed of the ports, or nothing is known.
 	CapacitySource NetworkLinkCapacitySource `json:"capacity_source"`
-	From           NetworkPortID             `json:"from"`
-	To             NetworkPortID             `json:"to"`
+
+	// Cost The configured cost, or 1. The costs of a path are added, and the lowest is best.
+	Cost *int `json:"cost,omitempty"`
+
+	// DropsPerS Frames that its ports drop in a second. Absent until there are two readings, and if no port counts them.
+	DropsPerS *float64 `json:"drops_per_s,omitempty"`
+
+	// ErrorsPerS Frames that its ports cannot send, or receive damaged, in a second. Absent until there are two readings, and if no port counts them.
+	ErrorsPerS *float64      `json:"errors_per_s,omitempty"`
+	From       NetworkPortID `json:"from"`
+
+	// RateBps The rate of layer 2 that it carries, without preamble and frame check sequence. Absent until there are two readings of the counters of its ports.
+	RateBps *int64        `json:"rate_bps,omitempty"`
+	To      NetworkPortID `json:"to"`
 }
 
 // NetworkLinkCapacitySource Where the capacity is from: the configuration, a measurement, the speed of the ports, or nothing is known.
@@ -1160,6 +1338,43 @@ type NetworkLinkCapacitySource string
 type NetworkLinkEnds struct {
 	From NetworkPortID `json:"from"`
 	To   NetworkPortID `json:"to"`
+}
+
+// NetworkLinkHistory defines model for NetworkLinkHistory.
+type NetworkLinkHistory struct {
+	From NetworkPortID `json:"from"`
+
+	// IntervalNs The time between two items, of which the older are means of 30 s.
+	IntervalNs *int64 `json:"interval_ns,omitempty"`
+
+	// Items The oldest first.
+	Items []NetworkLinkReading `json:"items"`
+
+	// To The other end. Absent if the port has no link now.
+	To *NetworkPortID `json:"to,omitempty"`
+}
+
+// NetworkLinkReading defines model for NetworkLinkReading.
+type NetworkLinkReading struct {
+	At time.Time `json:"at"`
+
+	// DropsPerS 0 if no port counts them.
+	DropsPerS float64 `json:"drops_per_s"`
+
+	// ErrorsPerS 0 if no port counts them.
+	ErrorsPerS float64 `json:"errors_per_s"`
+	RateBps    int64   `json:"rate_bps"`
+}
+
+// NetworkListener defines model for NetworkListener.
+type NetworkListener struct {
+	Address string `json:"address"`
+
+	// Error Why the address cannot be used. It is tried again.
+	Error *string `json:"error,omitempty"`
+
+	// Tls Switches need a certificate.
+	Tls bool `json:"tls"`
 }
 
 // NetworkPath defines model for NetworkPath.
@@ -1176,9 +1391,15 @@ type NetworkPort struct {
 	Name   *string `json:"name,omitempty"`
 	Number int64   `json:"number"`
 
+	// RxBps The rate that the port receives. Absent until there are two readings of its counters.
+	RxBps *int64 `json:"rx_bps,omitempty"`
+
 	// SpeedBps The speed that the switch reports, if it does.
 	SpeedBps *int64           `json:"speed_bps,omitempty"`
 	State    NetworkPortState `json:"state"`
+
+	// TxBps The rate that the port sends. Absent until there are two readings of its counters.
+	TxBps *int64 `json:"tx_bps,omitempty"`
 
 	// Use What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down.
 	Use NetworkPortUse `json:"use"`
@@ -1198,10 +1419,21 @@ type NetworkPortID struct {
 // NetworkPortUse What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down.
 type NetworkPortUse string
 
+// NetworkSite defines model for NetworkSite.
+type NetworkSite struct {
+	Name string `json:"name"`
+
+	// Parent The site around it. Absent if there is none.
+	Parent *string `json:"parent,omitempty"`
+}
+
 // NetworkSwitch defines model for NetworkSwitch.
 type NetworkSwitch struct {
 	// Address The address from which it is connected.
 	Address string `json:"address"`
+
+	// Capabilities What the switch can do, as it has answered.
+	Capabilities SwitchCapabilities `json:"capabilities"`
 
 	// Current The switch has the flows and groups that it should.
 	Current bool `json:"current"`
@@ -1214,11 +1446,168 @@ type NetworkSwitch struct {
 	Hardware *string `json:"hardware,omitempty"`
 
 	// Id The datapath id of a switch: 16 hexadecimal digits.
-	Id           DatapathID    `json:"id"`
-	Manufacturer *string       `json:"manufacturer,omitempty"`
+	Id DatapathID `json:"id"`
+
+	// Limits What the network lacks at this switch because of what the switch cannot do: sentences. Empty if it can do everything.
+	Limits       []string `json:"limits"`
+	Manufacturer *string  `json:"manufacturer,omitempty"`
+
+	// Name The configured name. Absent if it has none.
+	Name         *string       `json:"name,omitempty"`
 	Ports        []NetworkPort `json:"ports"`
 	SerialNumber *string       `json:"serial_number,omitempty"`
-	Software     *string       `json:"software,omitempty"`
+
+	// Site The site where it is. Absent if it is at none.
+	Site     *string `json:"site,omitempty"`
+	Software *string `json:"software,omitempty"`
+}
+
+// NetworkTrace defines model for NetworkTrace.
+type NetworkTrace struct {
+	// Cut Which bound has ended the trace. Absent if all of it is listed.
+	Cut *string `json:"cut,omitempty"`
+
+	// Hops Passages of switches. The first is where the frame enters, and each other one is the next of a step before it.
+	Hops []NetworkTraceHop `json:"hops"`
+}
+
+// NetworkTraceHop defines model for NetworkTraceHop.
+type NetworkTraceHop struct {
+	// Error Why the switch did not list what it has, and then there are no steps; or that not all of them are listed.
+	Error *string `json:"error,omitempty"`
+
+	// Frame The frame as it arrives.
+	Frame  string `json:"frame"`
+	InPort int64  `json:"in_port"`
+
+	// Label The label that the frame has between switches. Absent if there is none.
+	Label *int `json:"label,omitempty"`
+
+	// Name The name of the switch in the file of the network.
+	Name *string `json:"name,omitempty"`
+
+	// Rerouted The label says that the frame took a backup.
+	Rerouted *bool              `json:"rerouted,omitempty"`
+	Steps    []NetworkTraceStep `json:"steps"`
+
+	// Switch The datapath id of a switch: 16 hexadecimal digits.
+	Switch DatapathID `json:"switch"`
+
+	// Text The hop in a line for people.
+	Text string `json:"text"`
+
+	// Vlan The frame's VLAN, without the label. Absent for frames without a tag.
+	Vlan *int `json:"vlan,omitempty"`
+}
+
+// NetworkTraceStep defines model for NetworkTraceStep.
+type NetworkTraceStep struct {
+	// Bucket The bucket's number, from 1.
+	Bucket *int    `json:"bucket,omitempty"`
+	Cookie *string `json:"cookie,omitempty"`
+
+	// End Where the step leads. again: to a hop that another copy of the frame has made. loop: to a hop that has led here. no-host: out of a port at which no host is known that takes the frame. unknown: only the switch knows it. limit: to a hop that is not listed, because the trace is cut. Absent: to the next step.
+	End *NetworkTraceStepEnd `json:"end,omitempty"`
+
+	// Foreign The flow is of another program.
+	Foreign *bool  `json:"foreign,omitempty"`
+	Group   *int64 `json:"group,omitempty"`
+
+	// Hosts The MACs of the hosts that get the frame.
+	Hosts *[]string `json:"hosts,omitempty"`
+
+	// Indent How far the text is indented: 1 for a table, 2 for what its flow does, and more for what groups do.
+	Indent int `json:"indent"`
+
+	// Instructions As ovs-ofctl prints them.
+	Instructions *string `json:"instructions,omitempty"`
+
+	// Kind table: a lookup. bucket: a bucket of a group processes the frame. skipped: an action without effect.
+	Kind NetworkTraceStepKind `json:"kind"`
+
+	// Match As ovs-ofctl prints it. Absent if it is every frame.
+	Match *string `json:"match,omitempty"`
+	Meter *int64  `json:"meter,omitempty"`
+
+	// Next The index of the hop to which the step leads.
+	Next *int `json:"next,omitempty"`
+
+	// Port The port at which the frame leaves.
+	Port *int64 `json:"port,omitempty"`
+
+	// Priority Absent if no flow matches.
+	Priority *int `json:"priority,omitempty"`
+
+	// Rule What the kind of rule matches and does, for flows of Headgate.
+	Rule  *string `json:"rule,omitempty"`
+	Table *int    `json:"table,omitempty"`
+
+	// TableName The name of the table in the pipeline of Headgate.
+	TableName *string `json:"table_name,omitempty"`
+
+	// Text The step in a line for people.
+	Text string `json:"text"`
+}
+
+// NetworkTraceStepEnd Where the step leads. again: to a hop that another copy of the frame has made. loop: to a hop that has led here. no-host: out of a port at which no host is known that takes the frame. unknown: only the switch knows it. limit: to a hop that is not listed, because the trace is cut. Absent: to the next step.
+type NetworkTraceStepEnd string
+
+// NetworkTraceStepKind table: a lookup. bucket: a bucket of a group processes the frame. skipped: an action without effect.
+type NetworkTraceStepKind string
+
+// NewReservation defines model for NewReservation.
+type NewReservation struct {
+	// Avoid Links that the paths do not use.
+	Avoid *[]NetworkLinkEnds `json:"avoid,omitempty"`
+
+	// Back The rate of the other direction. Absent: it has none.
+	//
+	// Examples: 100Mbit
+	Back *Rate `json:"back,omitempty"`
+
+	// Class 1 is served first where bandwidth is lent, and rerouted first.
+	Class *int `json:"class,omitempty"`
+
+	// Disjoint What the paths do not have in common.
+	Disjoint *ReservationDisjoint `json:"disjoint,omitempty"`
+
+	// Duration How long the reservation lasts. Required without volume.
+	Duration *Length `json:"duration,omitempty"`
+
+	// Flows The traffic that has the reservation. Absent: all between the ends.
+	Flows *[]ReservationFlow `json:"flows,omitempty"`
+
+	// From One end of a reservation. One of host, site, prefix and vlan must be set.
+	From ReservationEnd `json:"from"`
+	Name Name           `json:"name"`
+
+	// Owner Default: the tenant of the caller, or the operator. Only an operator can reserve for a tenant.
+	Owner *ReservationOwner `json:"owner,omitempty"`
+
+	// Paths The number of disjoint paths among which the rates are divided.
+	Paths *int `json:"paths,omitempty"`
+
+	// Protected Reserve a disjoint spare path, to which traffic changes when a path fails.
+	Protected *bool `json:"protected,omitempty"`
+
+	// Rate The rate of layer 2 from the first end to the second. Required without volume.
+	//
+	// Examples: 100Mbit
+	Rate *Rate `json:"rate,omitempty"`
+
+	// Start When the reservation begins, or with until the earliest time. Default now.
+	Start *time.Time `json:"start,omitempty"`
+
+	// To One end of a reservation. One of host, site, prefix and vlan must be set.
+	To ReservationEnd `json:"to"`
+
+	// Until The reservation ends by then, and has the earliest start that fits. Absent: it begins at start.
+	Until *time.Time `json:"until,omitempty"`
+
+	// Volume Bytes of layer 2 to be moved by until: the rate and the duration follow.
+	//
+	// Examples: 2TB
+	Volume *string `json:"volume,omitempty"`
 }
 
 // NewToken defines model for NewToken.
@@ -1495,9 +1884,12 @@ type Problem struct {
 		Field   string `json:"field"`
 		Message string `json:"message"`
 	} `json:"errors,omitempty"`
-	Status int    `json:"status"`
-	Title  string `json:"title"`
-	Type   string `json:"type"`
+
+	// Refusal Why a request does not fit, and what would be granted at once instead.
+	Refusal *ReservationRefusal `json:"refusal,omitempty"`
+	Status  int                 `json:"status"`
+	Title   string              `json:"title"`
+	Type    string              `json:"type"`
 }
 
 // Proposal defines model for Proposal.
@@ -1735,6 +2127,210 @@ type RelayTotal struct {
 	WaitingBytes int64 `json:"waiting_bytes"`
 }
 
+// Reservation defines model for Reservation.
+type Reservation struct {
+	// BackBps What was granted in the other direction.
+	BackBps int64     `json:"back_bps"`
+	Changed time.Time `json:"changed"`
+	Created time.Time `json:"created"`
+
+	// Degraded Why less is reserved than was granted. Absent if nothing is lacking.
+	Degraded *string   `json:"degraded,omitempty"`
+	End      time.Time `json:"end"`
+
+	// Generation 1 at first, and greater after each change.
+	Generation int64 `json:"generation"`
+	Name       Name  `json:"name"`
+
+	// Owner A tenant, or - for the operator.
+	Owner ReservationOwner  `json:"owner"`
+	Paths []ReservationPath `json:"paths"`
+
+	// RateBps What was granted from the first end to the second.
+	RateBps         int64              `json:"rate_bps"`
+	Request         ReservationRequest `json:"request"`
+	ReservedBackBps int64              `json:"reserved_back_bps"`
+
+	// ReservedBps What the paths have now, or will have: less than rate_bps if the reservation is degraded.
+	ReservedBps int64            `json:"reserved_bps"`
+	Start       time.Time        `json:"start"`
+	State       ReservationState `json:"state"`
+}
+
+// ReservationState defines model for Reservation.State.
+type ReservationState string
+
+// ReservationBounds What the tenant may reserve. Absent, it may reserve nothing.
+type ReservationBounds struct {
+	// Ahead How far in the future a reservation may begin.
+	Ahead Length `json:"ahead"`
+
+	// Class The highest class: the lowest number.
+	Class *int `json:"class,omitempty"`
+
+	// Duration How long a reservation may last.
+	Duration Length `json:"duration"`
+
+	// Ends Names of hosts and sites, addresses and prefixes. Each end of a reservation must be one of them, or in one. Absent: every end of the network, also hosts of others.
+	Ends *[]string `json:"ends,omitempty"`
+
+	// Rate The highest total of the tenant's reservations at every moment: both directions of each, and spare paths.
+	//
+	// Examples: 100Mbit
+	Rate Rate `json:"rate"`
+}
+
+// ReservationCalendar defines model for ReservationCalendar.
+type ReservationCalendar struct {
+	// LimitBps What can be reserved at every moment. Absent for a port of which no speed is known: it has no limit.
+	LimitBps *int64            `json:"limit_bps,omitempty"`
+	Steps    []ReservationStep `json:"steps"`
+}
+
+// ReservationDisjoint What the paths do not have in common.
+type ReservationDisjoint string
+
+// ReservationEnd One end of a reservation. One of host, site, prefix and vlan must be set.
+type ReservationEnd struct {
+	// At The port at which the traffic enters and leaves the network. Needed if the hosts of the end are at several ports, or if none is known.
+	At *NetworkPortID `json:"at,omitempty"`
+
+	// Host The name, an address or the MAC of a host of the network.
+	Host *string `json:"host,omitempty"`
+
+	// Prefix A prefix of addresses, such as 10.1.0.0/16.
+	Prefix *string `json:"prefix,omitempty"`
+
+	// Site A site with one port that has hosts.
+	Site *string `json:"site,omitempty"`
+	Vlan *int    `json:"vlan,omitempty"`
+}
+
+// ReservationFlow A part of the traffic between the two ends.
+type ReservationFlow struct {
+	// DestinationPorts Examples: 5000-5010
+	DestinationPorts *string `json:"destination_ports,omitempty"`
+
+	// Protocol tcp, udp, dccp, sctp, icmp, or the number of a protocol. Absent: every protocol.
+	//
+	// Examples: tcp
+	Protocol *string `json:"protocol,omitempty"`
+
+	// SourcePorts A port, or the first and the last.
+	//
+	// Examples: 443
+	SourcePorts *string `json:"source_ports,omitempty"`
+}
+
+// ReservationList defines model for ReservationList.
+type ReservationList struct {
+	Items []Reservation `json:"items"`
+	Next  *string       `json:"next,omitempty"`
+}
+
+// ReservationOwner A tenant, or - for the operator.
+type ReservationOwner = string
+
+// ReservationPath defines model for ReservationPath.
+type ReservationPath struct {
+	BackBps int64 `json:"back_bps"`
+
+	// Links From the first end to the second. Empty if both are at one switch.
+	Links   []NetworkLinkEnds `json:"links"`
+	RateBps int64             `json:"rate_bps"`
+
+	// Spare Traffic takes the path only when another one fails.
+	Spare bool `json:"spare"`
+}
+
+// ReservationRefusal Why a request does not fit, and what would be granted at once instead.
+type ReservationRefusal struct {
+	// At A moment at which it has not enough.
+	At *time.Time `json:"at,omitempty"`
+
+	// Earliest The earliest start of what was asked for.
+	Earliest *ReservationRequest `json:"earliest,omitempty"`
+
+	// FreeBps What it has at that moment.
+	FreeBps *int64 `json:"free_bps,omitempty"`
+
+	// From Where the bottleneck begins. Absent for the line from the hosts of a port, and if no links form a path.
+	From *NetworkPortID `json:"from,omitempty"`
+
+	// Most The most that fits in the time asked for.
+	Most      *ReservationRequest      `json:"most,omitempty"`
+	NeededBps *int64                   `json:"needed_bps,omitempty"`
+	Reason    ReservationRefusalReason `json:"reason"`
+
+	// To Where the bottleneck ends. Absent for the line to the hosts of a port.
+	To *NetworkPortID `json:"to,omitempty"`
+
+	// Window The shortest window in which there is a start, or for a volume the earliest deadline.
+	Window *ReservationRequest `json:"window,omitempty"`
+}
+
+// ReservationRefusalReason defines model for ReservationRefusal.Reason.
+type ReservationRefusalReason string
+
+// ReservationRequest defines model for ReservationRequest.
+type ReservationRequest struct {
+	// Avoid Links that the paths do not use.
+	Avoid *[]NetworkLinkEnds `json:"avoid,omitempty"`
+
+	// Back The rate of the other direction. Absent: it has none.
+	//
+	// Examples: 100Mbit
+	Back *Rate `json:"back,omitempty"`
+
+	// Class 1 is served first where bandwidth is lent, and rerouted first.
+	Class *int `json:"class,omitempty"`
+
+	// Disjoint What the paths do not have in common.
+	Disjoint *ReservationDisjoint `json:"disjoint,omitempty"`
+
+	// Duration How long the reservation lasts. Required without volume.
+	Duration *Length `json:"duration,omitempty"`
+
+	// Flows The traffic that has the reservation. Absent: all between the ends.
+	Flows *[]ReservationFlow `json:"flows,omitempty"`
+
+	// From One end of a reservation. One of host, site, prefix and vlan must be set.
+	From ReservationEnd `json:"from"`
+
+	// Paths The number of disjoint paths among which the rates are divided.
+	Paths *int `json:"paths,omitempty"`
+
+	// Protected Reserve a disjoint spare path, to which traffic changes when a path fails.
+	Protected *bool `json:"protected,omitempty"`
+
+	// Rate The rate of layer 2 from the first end to the second. Required without volume.
+	//
+	// Examples: 100Mbit
+	Rate *Rate `json:"rate,omitempty"`
+
+	// Start When the reservation begins, or with until the earliest time. Default now.
+	Start *time.Time `json:"start,omitempty"`
+
+	// To One end of a reservation. One of host, site, prefix and vlan must be set.
+	To ReservationEnd `json:"to"`
+
+	// Until The reservation ends by then, and has the earliest start that fits. Absent: it begins at start.
+	Until *time.Time `json:"until,omitempty"`
+
+	// Volume Bytes of layer 2 to be moved by until: the rate and the duration follow.
+	//
+	// Examples: 2TB
+	Volume *string `json:"volume,omitempty"`
+}
+
+// ReservationStep defines model for ReservationStep.
+type ReservationStep struct {
+	At time.Time `json:"at"`
+
+	// ReservedBps The rate that is reserved from then on, until the next step.
+	ReservedBps int64 `json:"reserved_bps"`
+}
+
 // Role defines model for Role.
 type Role string
 
@@ -1764,6 +2360,41 @@ type Selector struct {
 
 	// Vlan Ids, 1 to 4094, and ranges as text: 100-199.
 	Vlan *[]NumberOrText `json:"vlan,omitempty"`
+}
+
+// SwitchCapabilities What the switch can do, as it has answered.
+type SwitchCapabilities struct {
+	// AllGroups The greatest number of groups that send to all their ports.
+	AllGroups int64 `json:"all_groups"`
+
+	// Bundles Several changes can be made as one.
+	Bundles bool `json:"bundles"`
+
+	// FastFailoverGroups The greatest number of groups that change to another port without the controller.
+	FastFailoverGroups int64 `json:"fast_failover_groups"`
+
+	// FlowsPerTable The number of flows for which the smallest of them has space, if the switch reports it.
+	FlowsPerTable *int64 `json:"flows_per_table,omitempty"`
+
+	// Meters The greatest number of meters that drop frames.
+	Meters int64 `json:"meters"`
+
+	// SelectGroups The greatest number of groups that divide frames.
+	SelectGroups int64 `json:"select_groups"`
+
+	// Tables Flow tables that can have the rules.
+	Tables int `json:"tables"`
+}
+
+// SwitchCertificate defines model for SwitchCertificate.
+type SwitchCertificate struct {
+	// Authority The certificate of the authority that signed it, and which controllers' certificates are signed by, as PEM.
+	Authority string `json:"authority"`
+
+	// Certificate The certificate, as PEM.
+	Certificate string       `json:"certificate"`
+	Expires     time.Time    `json:"expires"`
+	Switches    []DatapathID `json:"switches"`
 }
 
 // SwitchFlow defines model for SwitchFlow.
@@ -1799,6 +2430,9 @@ type Tenant struct {
 
 	// RequestsPerSecond Rate limit of all tokens of the tenant together, in requests per second to each controller. Default 50.
 	RequestsPerSecond *int `json:"requests_per_second,omitempty"`
+
+	// Reservations What the tenant may reserve. Absent, it may reserve nothing.
+	Reservations *ReservationBounds `json:"reservations,omitempty"`
 }
 
 // TenantGroup defines model for TenantGroup.
@@ -1941,11 +2575,20 @@ type PathGroup = string
 // PathHost defines model for pathHost.
 type PathHost = Name
 
+// PathOwner A tenant, or - for the operator.
+type PathOwner = ReservationOwner
+
+// PathPort defines model for pathPort.
+type PathPort = int64
+
 // PathProbe defines model for pathProbe.
 type PathProbe = string
 
 // PathRelay defines model for pathRelay.
 type PathRelay = Name
+
+// PathReservation defines model for pathReservation.
+type PathReservation = Name
 
 // PathTenant defines model for pathTenant.
 type PathTenant = Name
@@ -1977,6 +2620,9 @@ type HostAnswer = HostState
 // InterfaceAnswer defines model for InterfaceAnswer.
 type InterfaceAnswer = Interface
 
+// NetworkConfigAnswer defines model for NetworkConfigAnswer.
+type NetworkConfigAnswer = NetworkConfig
+
 // PolicyAnswer defines model for PolicyAnswer.
 type PolicyAnswer = Policy
 
@@ -1985,6 +2631,9 @@ type ProbeScheduleAnswer = ProbeSchedule
 
 // ProblemAnswer defines model for ProblemAnswer.
 type ProblemAnswer = Problem
+
+// ReservationAnswer defines model for ReservationAnswer.
+type ReservationAnswer = Reservation
 
 // TenantAnswer defines model for TenantAnswer.
 type TenantAnswer = Tenant
@@ -2225,6 +2874,57 @@ type LoginParams struct {
 // LoginParamsXHeadgateSession defines parameters for Login.
 type LoginParamsXHeadgateSession string
 
+// SignSwitchCertificateJSONBody defines parameters for SignSwitchCertificate.
+type SignSwitchCertificateJSONBody struct {
+	// Days How many days the certificate is valid.
+	Days *int `json:"days,omitempty"`
+
+	// Request A certificate request, PKCS #10 as PEM, with an ECDSA key. Its subject is ignored.
+	Request string `json:"request"`
+
+	// Switches The switches, by their datapath ids or by their names in the configuration of the network.
+	Switches []string `json:"switches"`
+}
+
+// SignSwitchCertificateParams defines parameters for SignSwitchCertificate.
+type SignSwitchCertificateParams struct {
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
+	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// DeleteNetworkConfigParams defines parameters for DeleteNetworkConfig.
+type DeleteNetworkConfigParams struct {
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
+	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// PutNetworkConfigParams defines parameters for PutNetworkConfig.
+type PutNetworkConfigParams struct {
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
+	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListNetworkEventsParams defines parameters for ListNetworkEvents.
+type ListNetworkEventsParams struct {
+	// Since Only events that happened at this time or later. One that repeats counts by its last time.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Kind Only events of this kind, or of all kinds that begin with it and a hyphen: `link` is link-added, link-removed, link-faulty and link-fault-cleared.
+	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Switch Only events of this switch, and of its ports and links.
+	Switch *DatapathID `form:"switch,omitempty" json:"switch,omitempty"`
+}
+
 // GetNetworkPathParams defines parameters for GetNetworkPath.
 type GetNetworkPathParams struct {
 	// From A host, by its MAC, address or name, or a switch, by its datapath id or name.
@@ -2232,6 +2932,15 @@ type GetNetworkPathParams struct {
 
 	// To As from.
 	To string `form:"to" json:"to"`
+}
+
+// GetNetworkTraceParams defines parameters for GetNetworkTrace.
+type GetNetworkTraceParams struct {
+	// Packet Protocol, source and destination, then other fields and values, among them dmac; or arp and an address, nd and an address, or broadcast. Without dmac, the destination is the host that has the address.
+	Packet string `form:"packet" json:"packet"`
+
+	// From The sender: a host, by its MAC, address or name, or a port, as datapath id or name, a slash, and the number or name of the port.
+	From string `form:"from" json:"from"`
 }
 
 // GetOverviewParams defines parameters for GetOverview.
@@ -2272,6 +2981,58 @@ type ListProbeResultsParams struct {
 	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListReservationsParams defines parameters for ListReservations.
+type ListReservationsParams struct {
+	// Owner Only reservations of this tenant, or of the operator (-).
+	Owner *ReservationOwner `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// After `next` of the previous page.
+	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
+	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateReservationParams defines parameters for CreateReservation.
+type CreateReservationParams struct {
+	DryRun         *DryRun         `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetReservationCalendarParams defines parameters for GetReservationCalendar.
+type GetReservationCalendarParams struct {
+	// Link The port at which the link begins, as a datapath id or the name of a switch, a slash and the number of the port, such as s1/3. The direction that leaves the switch is meant.
+	Link string `form:"link" json:"link"`
+
+	// Arriving Of a port of hosts: the direction from the hosts into the network.
+	Arriving *bool `form:"arriving,omitempty" json:"arriving,omitempty"`
+
+	// From Default now.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Default a week after from.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// DeleteReservationParams defines parameters for DeleteReservation.
+type DeleteReservationParams struct {
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
+	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// PutReservationParams defines parameters for PutReservation.
+type PutReservationParams struct {
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// Move Look for the best paths.
+	Move *bool `form:"move,omitempty" json:"move,omitempty"`
+
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
+	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListTenantsParams defines parameters for ListTenants.
@@ -2369,8 +3130,20 @@ type StartProbeJSONRequestBody = ProbeRequest
 // LoginJSONRequestBody defines body for Login for application/json ContentType.
 type LoginJSONRequestBody LoginJSONBody
 
+// SignSwitchCertificateJSONRequestBody defines body for SignSwitchCertificate for application/json ContentType.
+type SignSwitchCertificateJSONRequestBody SignSwitchCertificateJSONBody
+
+// PutNetworkConfigJSONRequestBody defines body for PutNetworkConfig for application/json ContentType.
+type PutNetworkConfigJSONRequestBody = NetworkConfig
+
 // PutProbeScheduleJSONRequestBody defines body for PutProbeSchedule for application/json ContentType.
 type PutProbeScheduleJSONRequestBody = ProbeSchedule
+
+// CreateReservationJSONRequestBody defines body for CreateReservation for application/json ContentType.
+type CreateReservationJSONRequestBody = NewReservation
+
+// PutReservationJSONRequestBody defines body for PutReservation for application/json ContentType.
+type PutReservationJSONRequestBody = ReservationRequest
 
 // PutTenantJSONRequestBody defines body for PutTenant for application/json ContentType.
 type PutTenantJSONRequestBody = Tenant
@@ -2847,12 +3620,71 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/network (the `GetNetwork` operationId).
 	GetNetwork(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// SignSwitchCertificateWithBody Sign the certificate with which switches connect to listeners with TLS
+	//
+	// Bridges of one Open vSwitch share a certificate.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/network/certificates (the `SignSwitchCertificate` operationId).
+	SignSwitchCertificateWithBody(ctx context.Context, params *SignSwitchCertificateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SignSwitchCertificate Sign the certificate with which switches connect to listeners with TLS
+	//
+	// Bridges of one Open vSwitch share a certificate.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/network/certificates (the `SignSwitchCertificate` operationId).
+	SignSwitchCertificate(ctx context.Context, params *SignSwitchCertificateParams, body SignSwitchCertificateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteNetworkConfig Delete the configuration of the network
+	//
+	// Its listeners are closed. Switches keep their flows.
+	//
+	// Corresponds with DELETE /v1/network/config (the `DeleteNetworkConfig` operationId).
+	DeleteNetworkConfig(ctx context.Context, params *DeleteNetworkConfigParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetNetworkConfig Get the configuration of the network
+	//
+	// Corresponds with GET /v1/network/config (the `GetNetworkConfig` operationId).
+	GetNetworkConfig(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutNetworkConfigWithBody Create or replace the configuration of the network
+	//
+	// All controllers follow it at once: they listen where it says, and disconnect switches that it does not accept.
+	// The answer has defaults filled in, and no comments.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/network/config (the `PutNetworkConfig` operationId).
+	PutNetworkConfigWithBody(ctx context.Context, params *PutNetworkConfigParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutNetworkConfig Create or replace the configuration of the network
+	//
+	// All controllers follow it at once: they listen where it says, and disconnect switches that it does not accept.
+	// The answer has defaults filled in, and no comments.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/network/config (the `PutNetworkConfig` operationId).
+	PutNetworkConfig(ctx context.Context, params *PutNetworkConfigParams, body PutNetworkConfigJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListNetworkEvents List the last events of the network, the oldest first
 	//
-	// The leader keeps the events since its first term, at most 1000. They are lost when it ends.
+	// A leader keeps in memory the events of its terms, at most 1000. They are lost when it ends, and another leader does not have
+	// them: since tells from when on there is no gap. A refusal that repeats is one event with a count.
 	//
 	// Corresponds with GET /v1/network/events (the `ListNetworkEvents` operationId).
-	ListNetworkEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListNetworkEvents(ctx context.Context, params *ListNetworkEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetNetworkLinkHistory Get what a port has sent in the last hour
+	//
+	// `dpid` and `port` are the sending end of a link, or a port of hosts. The leader keeps the last 120 readings of the
+	// port's counters, and before them means of 30 s, at most 120. They are lost when its term ends.
+	//
+	// Corresponds with GET /v1/network/links/{dpid}/{port}/history (the `GetNetworkLinkHistory` operationId).
+	GetNetworkLinkHistory(ctx context.Context, dpid PathDPID, port PathPort, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetNetworkPath Get the shortest path between two hosts or switches
 	//
@@ -2865,6 +3697,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/network/switches/{dpid}/flows (the `ListSwitchFlows` operationId).
 	ListSwitchFlows(ctx context.Context, dpid PathDPID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetNetworkTrace Follow a frame through the tables of the switches, as they are now
+	//
+	// No frame is sent. The switches that the frame reaches are asked for their flows, groups and ports, for at most 10 s. A meter
+	// passes everything, and each live bucket of a group of type select is followed. A trace has at most 4096 hops, 100000 steps, 64 MiB
+	// of frames that differ, and 32 MiB of text.
+	//
+	// Corresponds with GET /v1/network/trace (the `GetNetworkTrace` operationId).
+	GetNetworkTrace(ctx context.Context, params *GetNetworkTraceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOverview Get the load of the hosts and the groups at risk
 	//
@@ -2914,6 +3755,70 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
 	ListProbeResults(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListReservations List reservations
+	//
+	// Those of the operator first, and then those of tenants, by name. A tenant gets only its own. A reservation is listed for an hour after its end.
+	//
+	// Corresponds with GET /v1/reservations (the `ListReservations` operationId).
+	ListReservations(ctx context.Context, params *ListReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateReservationWithBody Reserve bandwidth, or with dry_run ask what would be granted
+	//
+	// A request that does not fit is refused with 409: `refusal` names the bottleneck, and requests that would be
+	// granted instead. A tenant reserves for itself, within the bounds that the operator has given it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/reservations (the `CreateReservation` operationId).
+	CreateReservationWithBody(ctx context.Context, params *CreateReservationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateReservation Reserve bandwidth, or with dry_run ask what would be granted
+	//
+	// A request that does not fit is refused with 409: `refusal` names the bottleneck, and requests that would be
+	// granted instead. A tenant reserves for itself, within the bounds that the operator has given it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/reservations (the `CreateReservation` operationId).
+	CreateReservation(ctx context.Context, params *CreateReservationParams, body CreateReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetReservationCalendar Get the rate that is reserved on a link over time
+	//
+	// Corresponds with GET /v1/reservations/calendar (the `GetReservationCalendar` operationId).
+	GetReservationCalendar(ctx context.Context, params *GetReservationCalendarParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteReservation Cancel a reservation
+	//
+	// Corresponds with DELETE /v1/reservations/{owner}/{reservation} (the `DeleteReservation` operationId).
+	DeleteReservation(ctx context.Context, owner PathOwner, reservation PathReservation, params *DeleteReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetReservation Get a reservation
+	//
+	// Corresponds with GET /v1/reservations/{owner}/{reservation} (the `GetReservation` operationId).
+	GetReservation(ctx context.Context, owner PathOwner, reservation PathReservation, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutReservationWithBody Create or change a reservation
+	//
+	// Of a reservation that exists, the rates, the duration and the links to avoid can change; its bandwidth is not counted
+	// twice, and it keeps its paths where they have enough. A duration that ends later extends it, also within an hour
+	// after its end. A request that is the same as the one that was granted changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/reservations/{owner}/{reservation} (the `PutReservation` operationId).
+	PutReservationWithBody(ctx context.Context, owner PathOwner, reservation PathReservation, params *PutReservationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutReservation Create or change a reservation
+	//
+	// Of a reservation that exists, the rates, the duration and the links to avoid can change; its bandwidth is not counted
+	// twice, and it keeps its paths where they have enough. A duration that ends later extends it, also within an hour
+	// after its end. A request that is the same as the one that was granted changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/reservations/{owner}/{reservation} (the `PutReservation` operationId).
+	PutReservation(ctx context.Context, owner PathOwner, reservation PathReservation, params *PutReservationParams, body PutReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DeleteSession End a session
 	//
 	// Removes the session cookie. The token stays valid until it expires or is revoked.
@@ -2931,7 +3836,7 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/tenants (the `ListTenants` operationId).
 	ListTenants(ctx context.Context, params *ListTenantsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteTenant Delete a tenant that has no groups and no valid tokens
+	// DeleteTenant Delete a tenant that has no groups, no valid tokens and no reservations
 	//
 	// Corresponds with DELETE /v1/tenants/{tenant} (the `DeleteTenant` operationId).
 	DeleteTenant(ctx context.Context, tenant PathTenant, params *DeleteTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3824,13 +4729,142 @@ func (c *Client) GetNetwork(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
+// SignSwitchCertificateWithBody Sign the certificate with which switches connect to listeners with TLS
+//
+// Bridges of one Open vSwitch share a certificate.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/network/certificates (the `SignSwitchCertificate` operationId).
+func (c *Client) SignSwitchCertificateWithBody(ctx context.Context, params *SignSwitchCertificateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSignSwitchCertificateRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SignSwitchCertificate Sign the certificate with which switches connect to listeners with TLS
+//
+// Bridges of one Open vSwitch share a certificate.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/network/certificates (the `SignSwitchCertificate` operationId).
+func (c *Client) SignSwitchCertificate(ctx context.Context, params *SignSwitchCertificateParams, body SignSwitchCertificateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSignSwitchCertificateRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteNetworkConfig Delete the configuration of the network
+//
+// Its listeners are closed. Switches keep their flows.
+//
+// Corresponds with DELETE /v1/network/config (the `DeleteNetworkConfig` operationId).
+func (c *Client) DeleteNetworkConfig(ctx context.Context, params *DeleteNetworkConfigParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteNetworkConfigRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetNetworkConfig Get the configuration of the network
+//
+// Corresponds with GET /v1/network/config (the `GetNetworkConfig` operationId).
+func (c *Client) GetNetworkConfig(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetNetworkConfigRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutNetworkConfigWithBody Create or replace the configuration of the network
+//
+// All controllers follow it at once: they listen where it says, and disconnect switches that it does not accept.
+// The answer has defaults filled in, and no comments.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/network/config (the `PutNetworkConfig` operationId).
+func (c *Client) PutNetworkConfigWithBody(ctx context.Context, params *PutNetworkConfigParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutNetworkConfigRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutNetworkConfig Create or replace the configuration of the network
+//
+// All controllers follow it at once: they listen where it says, and disconnect switches that it does not accept.
+// The answer has defaults filled in, and no comments.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/network/config (the `PutNetworkConfig` operationId).
+func (c *Client) PutNetworkConfig(ctx context.Context, params *PutNetworkConfigParams, body PutNetworkConfigJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutNetworkConfigRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListNetworkEvents List the last events of the network, the oldest first
 //
-// The leader keeps the events since its first term, at most 1000. They are lost when it ends.
+// A leader keeps in memory the events of its terms, at most 1000. They are lost when it ends, and another leader does not have
+// them: since tells from when on there is no gap. A refusal that repeats is one event with a count.
 //
 // Corresponds with GET /v1/network/events (the `ListNetworkEvents` operationId).
-func (c *Client) ListNetworkEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListNetworkEventsRequest(c.Server)
+func (c *Client) ListNetworkEvents(ctx context.Context, params *ListNetworkEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListNetworkEventsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetNetworkLinkHistory Get what a port has sent in the last hour
+//
+// `dpid` and `port` are the sending end of a link, or a port of hosts. The leader keeps the last 120 readings of the
+// port's counters, and before them means of 30 s, at most 120. They are lost when its term ends.
+//
+// Corresponds with GET /v1/network/links/{dpid}/{port}/history (the `GetNetworkLinkHistory` operationId).
+func (c *Client) GetNetworkLinkHistory(ctx context.Context, dpid PathDPID, port PathPort, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetNetworkLinkHistoryRequest(c.Server, dpid, port)
 	if err != nil {
 		return nil, err
 	}
@@ -3863,6 +4897,25 @@ func (c *Client) GetNetworkPath(ctx context.Context, params *GetNetworkPathParam
 // Corresponds with GET /v1/network/switches/{dpid}/flows (the `ListSwitchFlows` operationId).
 func (c *Client) ListSwitchFlows(ctx context.Context, dpid PathDPID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListSwitchFlowsRequest(c.Server, dpid)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetNetworkTrace Follow a frame through the tables of the switches, as they are now
+//
+// No frame is sent. The switches that the frame reaches are asked for their flows, groups and ports, for at most 10 s. A meter
+// passes everything, and each live bucket of a group of type select is followed. A trace has at most 4096 hops, 100000 steps, 64 MiB
+// of frames that differ, and 32 MiB of text.
+//
+// Corresponds with GET /v1/network/trace (the `GetNetworkTrace` operationId).
+func (c *Client) GetNetworkTrace(ctx context.Context, params *GetNetworkTraceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetNetworkTraceRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3991,6 +5044,150 @@ func (c *Client) ListProbeResults(ctx context.Context, params *ListProbeResultsP
 	return c.Client.Do(req)
 }
 
+// ListReservations List reservations
+//
+// Those of the operator first, and then those of tenants, by name. A tenant gets only its own. A reservation is listed for an hour after its end.
+//
+// Corresponds with GET /v1/reservations (the `ListReservations` operationId).
+func (c *Client) ListReservations(ctx context.Context, params *ListReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReservationsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateReservationWithBody Reserve bandwidth, or with dry_run ask what would be granted
+//
+// A request that does not fit is refused with 409: `refusal` names the bottleneck, and requests that would be
+// granted instead. A tenant reserves for itself, within the bounds that the operator has given it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/reservations (the `CreateReservation` operationId).
+func (c *Client) CreateReservationWithBody(ctx context.Context, params *CreateReservationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateReservationRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateReservation Reserve bandwidth, or with dry_run ask what would be granted
+//
+// A request that does not fit is refused with 409: `refusal` names the bottleneck, and requests that would be
+// granted instead. A tenant reserves for itself, within the bounds that the operator has given it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/reservations (the `CreateReservation` operationId).
+func (c *Client) CreateReservation(ctx context.Context, params *CreateReservationParams, body CreateReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateReservationRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetReservationCalendar Get the rate that is reserved on a link over time
+//
+// Corresponds with GET /v1/reservations/calendar (the `GetReservationCalendar` operationId).
+func (c *Client) GetReservationCalendar(ctx context.Context, params *GetReservationCalendarParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetReservationCalendarRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteReservation Cancel a reservation
+//
+// Corresponds with DELETE /v1/reservations/{owner}/{reservation} (the `DeleteReservation` operationId).
+func (c *Client) DeleteReservation(ctx context.Context, owner PathOwner, reservation PathReservation, params *DeleteReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteReservationRequest(c.Server, owner, reservation, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetReservation Get a reservation
+//
+// Corresponds with GET /v1/reservations/{owner}/{reservation} (the `GetReservation` operationId).
+func (c *Client) GetReservation(ctx context.Context, owner PathOwner, reservation PathReservation, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetReservationRequest(c.Server, owner, reservation)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutReservationWithBody Create or change a reservation
+//
+// Of a reservation that exists, the rates, the duration and the links to avoid can change; its bandwidth is not counted
+// twice, and it keeps its paths where they have enough. A duration that ends later extends it, also within an hour
+// after its end. A request that is the same as the one that was granted changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/reservations/{owner}/{reservation} (the `PutReservation` operationId).
+func (c *Client) PutReservationWithBody(ctx context.Context, owner PathOwner, reservation PathReservation, params *PutReservationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutReservationRequestWithBody(c.Server, owner, reservation, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutReservation Create or change a reservation
+//
+// Of a reservation that exists, the rates, the duration and the links to avoid can change; its bandwidth is not counted
+// twice, and it keeps its paths where they have enough. A duration that ends later extends it, also within an hour
+// after its end. A request that is the same as the one that was granted changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/reservations/{owner}/{reservation} (the `PutReservation` operationId).
+func (c *Client) PutReservation(ctx context.Context, owner PathOwner, reservation PathReservation, params *PutReservationParams, body PutReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutReservationRequest(c.Server, owner, reservation, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // DeleteSession End a session
 //
 // Removes the session cookie. The token stays valid until it expires or is revoked.
@@ -4038,7 +5235,7 @@ func (c *Client) ListTenants(ctx context.Context, params *ListTenantsParams, req
 	return c.Client.Do(req)
 }
 
-// DeleteTenant Delete a tenant that has no groups and no valid tokens
+// DeleteTenant Delete a tenant that has no groups, no valid tokens and no reservations
 //
 // Corresponds with DELETE /v1/tenants/{tenant} (the `DeleteTenant` operationId).
 func (c *Client) DeleteTenant(ctx context.Context, tenant PathTenant, params *DeleteTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7001,8 +8198,301 @@ func NewGetNetworkRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewSignSwitchCertificateRequest calls the generic SignSwitchCertificate builder with application/json body
+func NewSignSwitchCertificateRequest(server string, params *SignSwitchCertificateParams, body SignSwitchCertificateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSignSwitchCertificateRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewSignSwitchCertificateRequestWithBody constructs an http.Request for the SignSwitchCertificate method, with any body, and a specified content type
+func NewSignSwitchCertificateRequestWithBody(server string, params *SignSwitchCertificateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/certificates")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteNetworkConfigRequest constructs an http.Request for the DeleteNetworkConfig method
+func NewDeleteNetworkConfigRequest(server string, params *DeleteNetworkConfigParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/config")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetNetworkConfigRequest constructs an http.Request for the GetNetworkConfig method
+func NewGetNetworkConfigRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/config")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutNetworkConfigRequest calls the generic PutNetworkConfig builder with application/json body
+func NewPutNetworkConfigRequest(server string, params *PutNetworkConfigParams, body PutNetworkConfigJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutNetworkConfigRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewPutNetworkConfigRequestWithBody constructs an http.Request for the PutNetworkConfig method, with any body, and a specified content type
+func NewPutNetworkConfigRequestWithBody(server string, params *PutNetworkConfigParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/config")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListNetworkEventsRequest constructs an http.Request for the ListNetworkEvents method
-func NewListNetworkEventsRequest(server string) (*http.Request, error) {
+func NewListNetworkEventsRequest(server string, params *ListNetworkEventsParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -7011,6 +8501,98 @@ func NewListNetworkEventsRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/v1/network/events")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Switch != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "switch", *params.Switch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetNetworkLinkHistoryRequest constructs an http.Request for the GetNetworkLinkHistory method
+func NewGetNetworkLinkHistoryRequest(server string, dpid PathDPID, port PathPort) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "dpid", dpid, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "port", port, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: "int64"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/links/%s/%s/history", pathParam0, pathParam1)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -7110,6 +8692,64 @@ func NewListSwitchFlowsRequest(server string, dpid PathDPID) (*http.Request, err
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetNetworkTraceRequest constructs an http.Request for the GetNetworkTrace method
+func NewGetNetworkTraceRequest(server string, params *GetNetworkTraceParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/network/trace")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "packet", params.Packet, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -7534,6 +9174,506 @@ func NewListProbeResultsRequest(server string, params *ListProbeResultsParams) (
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListReservationsRequest constructs an http.Request for the ListReservations method
+func NewListReservationsRequest(server string, params *ListReservationsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/reservations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Owner != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateReservationRequest calls the generic CreateReservation builder with application/json body
+func NewCreateReservationRequest(server string, params *CreateReservationParams, body CreateReservationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateReservationRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreateReservationRequestWithBody constructs an http.Request for the CreateReservation method, with any body, and a specified content type
+func NewCreateReservationRequestWithBody(server string, params *CreateReservationParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/reservations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetReservationCalendarRequest constructs an http.Request for the GetReservationCalendar method
+func NewGetReservationCalendarRequest(server string, params *GetReservationCalendarParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/reservations/calendar")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "link", params.Link, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Arriving != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "arriving", *params.Arriving, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteReservationRequest constructs an http.Request for the DeleteReservation method
+func NewDeleteReservationRequest(server string, owner PathOwner, reservation PathReservation, params *DeleteReservationParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "owner", owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "reservation", reservation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/reservations/%s/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetReservationRequest constructs an http.Request for the GetReservation method
+func NewGetReservationRequest(server string, owner PathOwner, reservation PathReservation) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "owner", owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "reservation", reservation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/reservations/%s/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutReservationRequest calls the generic PutReservation builder with application/json body
+func NewPutReservationRequest(server string, owner PathOwner, reservation PathReservation, params *PutReservationParams, body PutReservationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutReservationRequestWithBody(server, owner, reservation, params, "application/json", bodyReader)
+}
+
+// NewPutReservationRequestWithBody constructs an http.Request for the PutReservation method, with any body, and a specified content type
+func NewPutReservationRequestWithBody(server string, owner PathOwner, reservation PathReservation, params *PutReservationParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "owner", owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "reservation", reservation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/reservations/%s/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Move != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "move", *params.Move, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
 	}
 
 	return req, nil

@@ -20,9 +20,15 @@ var (
 	ErrInvalid = errors.New("invalid request")
 )
 
+// RefusedError is the error of a reservation that does not fit, with what would be granted instead.
+type RefusedError struct {
+	error
+	Refusal ReservationRefusal
+}
+
 // Decode decodes the response to a request of a Client: the value, or the problem as an error. The error is
 // fs.ErrNotExist for a resource that does not exist or that the user may not see, os.ErrPermission,
-// ErrPreconditionFailed or ErrInvalid.
+// ErrPreconditionFailed, ErrInvalid, or a *RefusedError.
 func Decode[T any](r *http.Response, err error) (out T, _ error) {
 	if err != nil {
 		return out, fmt.Errorf("request to the service failed: %w", err)
@@ -108,6 +114,9 @@ func problemError(r *http.Response, text []byte) error {
 		}
 	}
 	err := errors.New(strings.Join(slices.Compact(lines), "\n"))
+	if p.Refusal != nil {
+		return &RefusedError{err, *p.Refusal}
+	}
 	switch r.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%w (%w)", err, os.ErrPermission)

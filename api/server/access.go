@@ -20,6 +20,7 @@ func tenantOf(t store.Tenant) api.Tenant {
 	if t.Requests > 0 {
 		out.RequestsPerSecond = &t.Requests
 	}
+	out.Reservations = boundsShown(t.Reservations)
 	return out
 }
 
@@ -31,7 +32,7 @@ func (s *Server) ListTenants(w http.ResponseWriter, r *http.Request, p api.ListT
 
 // GetTenant shows one tenant. A tenant may get only itself.
 func (s *Server) GetTenant(w http.ResponseWriter, r *http.Request, name string) {
-	t, err := get[store.Tenant](s, r, store.Key(store.Tenants, name), "tenant", name)
+	t, err := get[store.Tenant](s, r, store.Key(store.Tenants, name), notFound("tenant", name))
 	if by := principalOf(r); err == nil && by.Tenant != "" && by.Tenant != name {
 		err = notFound("tenant", name)
 	}
@@ -46,6 +47,10 @@ func (s *Server) PutTenant(w http.ResponseWriter, r *http.Request, name string, 
 		return
 	}
 	next := store.Tenant{Name: name, Description: valueOr(want.Description, ""), Requests: valueOr(want.RequestsPerSecond, 0)}
+	if next.Reservations, err = boundsFrom(want.Reservations); err != nil {
+		problem(w, r, err)
+		return
+	}
 	key := store.Key(store.Tenants, name)
 	s.change(w, r, key, func(c *changeRequest) (response, error) {
 		if _, err := readCurrent(c, key, tenantOf); err != nil {
@@ -55,11 +60,11 @@ func (s *Server) PutTenant(w http.ResponseWriter, r *http.Request, name string, 
 	})
 }
 
-// DeleteTenant deletes a tenant that owns no groups and no valid tokens.
+// DeleteTenant deletes a tenant that owns no groups, no valid tokens and no reservations.
 func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name string, _ api.DeleteTenantParams) {
 	key := store.Key(store.Tenants, name)
 	s.change(w, r, key, func(c *changeRequest) (response, error) {
-		if _, err := readExisting(c, key, "tenant", name, tenantOf); err != nil {
+		if _, err := readExisting(c, key, notFound("tenant", name), tenantOf); err != nil {
 			return response{}, err
 		}
 		interfaces, err := c.tx.All(store.Prefix(store.Interfaces))
@@ -87,6 +92,13 @@ func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name strin
 			if t.Tenant == name && time.Now().Before(t.Expires) {
 				return response{}, refuse(http.StatusConflict, "tenant %s has token %s: revoke it first", name, t.ID)
 			}
+		}
+		reserved, err := c.tx.Keys(store.Prefix(store.Reservations, name))
+		if err != nil {
+			return response{}, err
+		}
+		if len(reserved) > 0 {
+			return response{}, refuse(http.StatusConflict, "tenant %s has %d reservations: cancel them first", name, len(reserved))
 		}
 		c.tx.Delete(key)
 		return noContent, nil

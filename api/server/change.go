@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,6 +56,14 @@ var errDryRun = errors.New("dry run")
 // one after the other. The transaction also writes the audit entry and, for a request with an
 // Idempotency-Key, the response: a change is committed with both or not at all.
 func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, decide func(c *changeRequest) (response, error)) {
+	s.changeIn(w, r, func(ctx context.Context, do func(*store.Tx) error) error {
+		_, err := s.Store.Do(ctx, ledger, do)
+		return err
+	}, decide)
+}
+
+// changeIn is change in the transactions that run runs.
+func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(context.Context, func(*store.Tx) error) error, decide func(c *changeRequest) (response, error)) {
 	if !s.Writable() {
 		problem(w, r, &Refusal{Status: http.StatusServiceUnavailable, Detail: "the controller is read-only: its disk or the store is nearly full", RetryAfter: 30})
 		return
@@ -74,7 +83,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 	dry, _ := strconv.ParseBool(r.URL.Query().Get("dry_run")) // the request was validated against the specification
 	var out response
 	var then func()
-	_, err = s.Store.Do(r.Context(), ledger, func(tx *store.Tx) error {
+	err = run(r.Context(), func(tx *store.Tx) error {
 		then = nil // the transaction may run several times
 		if again != "" {
 			var before storedResponse
@@ -181,13 +190,12 @@ func readCurrent[Doc, T any](c *changeRequest, key string, shown func(Doc) T) (d
 	return doc, c.checkIfMatch(shown(doc))
 }
 
-// readExisting is like readCurrent, but refuses the change if the document does not exist. what and name, such
-// as "host" and its name, are for the message.
-func readExisting[Doc, T any](c *changeRequest, key, what, name string, shown func(Doc) T) (doc Doc, err error) {
+// readExisting is like readCurrent, but refuses the change with missing if the document does not exist.
+func readExisting[Doc, T any](c *changeRequest, key string, missing *Refusal, shown func(Doc) T) (doc Doc, err error) {
 	if _, there, err := c.tx.Get(key, nil); err != nil {
 		return doc, err
 	} else if !there {
-		return doc, notFound(what, name)
+		return doc, missing
 	}
 	return readCurrent(c, key, shown)
 }

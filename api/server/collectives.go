@@ -23,13 +23,13 @@ func (s *Server) ListCollectives(w http.ResponseWriter, r *http.Request, host st
 
 // GetCollective shows one connection set.
 func (s *Server) GetCollective(w http.ResponseWriter, r *http.Request, host, name string) {
-	v, err := get[store.Collective](s, r, store.Key(store.Collectives, host, name), "connection set", name)
+	v, err := get[store.Collective](s, r, store.Key(store.Collectives, host, name), notFound("connection set", name))
 	writeResource(w, r, collectiveOf(v), err)
 }
 
 // ListCollectiveStates lists the states of a host's connection sets: the configured ones and the running ones.
 func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, host string) {
-	if _, err := get[store.Host](s, r, store.Key(store.Hosts, host), "host", host); err != nil {
+	if _, err := get[store.Host](s, r, store.Key(store.Hosts, host), notFound("host", host)); err != nil {
 		problem(w, r, err)
 		return
 	}
@@ -136,7 +136,7 @@ func (c *changeRequest) checkSetOverlap(host, field string, fresh ...collective.
 func (s *Server) DeleteCollective(w http.ResponseWriter, r *http.Request, host, name string, _ api.DeleteCollectiveParams) {
 	key := store.Key(store.Collectives, host, name)
 	s.change(w, r, key, func(c *changeRequest) (response, error) {
-		if _, err := readExisting(c, key, "connection set", name, collectiveOf); err != nil {
+		if _, err := readExisting(c, key, notFound("connection set", name), collectiveOf); err != nil {
 			return response{}, err
 		}
 		c.tx.Delete(key)

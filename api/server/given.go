@@ -29,7 +29,7 @@ func (g tenantGroup) key() string {
 // ListTenantGroups lists the groups that the operator assigned to a tenant, on all hosts, without the
 // groups that the tenant created in them. A tenant may list only its own.
 func (s *Server) ListTenantGroups(w http.ResponseWriter, r *http.Request, name string, p api.ListTenantGroupsParams) {
-	_, err := get[store.Tenant](s, r, store.Key(store.Tenants, name), "tenant", name)
+	_, err := get[store.Tenant](s, r, store.Key(store.Tenants, name), notFound("tenant", name))
 	if by := principalOf(r); err == nil && by.Tenant != "" && by.Tenant != name {
 		err = notFound("tenant", name)
 	}

@@ -56,7 +56,7 @@ func (s *Server) ListHosts(w http.ResponseWriter, r *http.Request, p api.ListHos
 // GetHost shows one host. The ETag is that of the configuration alone, against which If-Match is checked,
 // because the reported state always changes.
 func (s *Server) GetHost(w http.ResponseWriter, r *http.Request, name string) {
-	h, err := get[store.Host](s, r, store.Key(store.Hosts, name), "host", name)
+	h, err := get[store.Host](s, r, store.Key(store.Hosts, name), notFound("host", name))
 	var meant, is response
 	if err == nil {
 		meant, err = respondWith(http.StatusOK, hostConfig(h))
@@ -94,7 +94,7 @@ func (s *Server) PutHost(w http.ResponseWriter, r *http.Request, name string, _ 
 func (s *Server) DeleteHost(w http.ResponseWriter, r *http.Request, name string, _ api.DeleteHostParams) {
 	key := store.Key(store.Hosts, name)
 	s.change(w, r, key, func(c *changeRequest) (response, error) {
-		if _, err := readExisting(c, key, "host", name, hostConfig); err != nil {
+		if _, err := readExisting(c, key, notFound("host", name), hostConfig); err != nil {
 			return response{}, err
 		}
 		for _, kind := range []string{store.Interfaces, store.Collectives} {

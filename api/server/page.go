@@ -57,12 +57,11 @@ func listPage[Doc, T any](ctx context.Context, s *store.Store, below string, aft
 	}
 }
 
-// get reads the current revision of a document. what and name, such as "host" and its name, are for the
-// message if the document does not exist.
-func get[Doc any](s *Server, r *http.Request, key, what, name string) (v Doc, err error) {
+// get reads the current revision of a document, and returns missing if it does not exist.
+func get[Doc any](s *Server, r *http.Request, key string, missing *Refusal) (v Doc, err error) {
 	doc, ok, err := s.Store.Get(r.Context(), key, 0)
 	if err == nil && !ok {
-		err = notFound(what, name)
+		err = missing
 	}
 	if err == nil {
 		err = doc.Into(&v)

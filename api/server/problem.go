@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/store"
 )
 
@@ -17,6 +18,8 @@ type Refusal struct {
 	Fields []Field
 	// RetryAfter is in seconds; 0 leaves the header out.
 	RetryAfter int
+	// Reservation is why a reservation does not fit, and what would be granted instead.
+	Reservation *api.ReservationRefusal
 }
 
 // Field is the error of one field of a request.
@@ -76,10 +79,11 @@ func problem(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(refusal.Status)
 	json.NewEncoder(w).Encode(struct {
-		Type   string  `json:"type"`
-		Title  string  `json:"title"`
-		Status int     `json:"status"`
-		Detail string  `json:"detail,omitempty"`
-		Errors []Field `json:"errors,omitempty"`
-	}{"about:blank", http.StatusText(refusal.Status), refusal.Status, refusal.Detail, refusal.Fields})
+		Type    string                  `json:"type"`
+		Title   string                  `json:"title"`
+		Status  int                     `json:"status"`
+		Detail  string                  `json:"detail,omitempty"`
+		Errors  []Field                 `json:"errors,omitempty"`
+		Refusal *api.ReservationRefusal `json:"refusal,omitempty"`
+	}{"about:blank", http.StatusText(refusal.Status), refusal.Status, refusal.Detail, refusal.Fields, refusal.Reservation})
 }

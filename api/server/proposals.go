@@ -57,7 +57,7 @@ type measuredPath struct {
 func (s *Server) ListProposals(w http.ResponseWriter, r *http.Request, host string, p api.ListProposalsParams) {
 	margin, err := marginOf(p.Margin)
 	if err == nil {
-		_, err = get[store.Host](s, r, store.Key(store.Hosts, host), "host", host)
+		_, err = get[store.Host](s, r, store.Key(store.Hosts, host), notFound("host", host))
 	}
 	var interfaces []store.Interface
 	if err == nil {

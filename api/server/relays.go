@@ -9,7 +9,7 @@ import (
 
 // ListRelays lists the states of the relay agents that run on a host.
 func (s *Server) ListRelays(w http.ResponseWriter, r *http.Request, host string) {
-	if _, err := get[store.Host](s, r, store.Key(store.Hosts, host), "host", host); err != nil {
+	if _, err := get[store.Host](s, r, store.Key(store.Hosts, host), notFound("host", host)); err != nil {
 		problem(w, r, err)
 		return
 	}
@@ -25,7 +25,7 @@ func (s *Server) ListRelays(w http.ResponseWriter, r *http.Request, host string)
 
 // ListRelayEnded lists the last connections of a relay agent that have ended.
 func (s *Server) ListRelayEnded(w http.ResponseWriter, r *http.Request, host, relay string) {
-	_, err := get[store.Host](s, r, store.Key(store.Hosts, host), "host", host)
+	_, err := get[store.Host](s, r, store.Key(store.Hosts, host), notFound("host", host))
 	var out api.RelayEndedList
 	if err == nil {
 		if out, err = s.Agents.RelayEnded(r.Context(), host, relay); err != nil {

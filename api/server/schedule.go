@@ -21,14 +21,7 @@ func scheduleDoc(s schedule.Schedule) schedule.Schedule { return s }
 
 // GetProbeSchedule shows the probe schedule.
 func (s *Server) GetProbeSchedule(w http.ResponseWriter, r *http.Request) {
-	var out schedule.Schedule
-	doc, ok, err := s.Store.Get(r.Context(), store.ScheduleKey, 0)
-	if err == nil && !ok {
-		err = noSchedule()
-	}
-	if err == nil {
-		err = doc.Into(&out)
-	}
+	out, err := get[schedule.Schedule](s, r, store.ScheduleKey, noSchedule())
 	writeResource(w, r, out, err)
 }
 
@@ -88,12 +81,7 @@ func checkSchedule(want schedule.Schedule, hosts []string) error {
 // DeleteProbeSchedule deletes the probe schedule.
 func (s *Server) DeleteProbeSchedule(w http.ResponseWriter, r *http.Request, _ api.DeleteProbeScheduleParams) {
 	s.change(w, r, store.ScheduleKey, func(c *changeRequest) (response, error) {
-		if _, there, err := c.tx.Get(store.ScheduleKey, nil); err != nil {
-			return response{}, err
-		} else if !there {
-			return response{}, noSchedule()
-		}
-		if _, err := readCurrent(c, store.ScheduleKey, scheduleDoc); err != nil {
+		if _, err := readExisting(c, store.ScheduleKey, noSchedule(), scheduleDoc); err != nil {
 			return response{}, err
 		}
 		c.tx.Delete(store.ScheduleKey)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	openapi "headgate.dev/headgate/api"
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/store"
 	"headgate.dev/headgate/unit"
@@ -34,8 +36,12 @@ type Server struct {
 	Agents Agents
 	// Fabric shows the network of switches.
 	Fabric Fabric
+	// Reservations decides about reservations.
+	Reservations Reservations
 	// Sign signs the certificate of an agent.
 	Sign func(host string, request []byte) (c api.Certificate, serial string, err error)
+	// SignSwitches signs a certificate for switches, for a number of days.
+	SignSwitches func(ids []fabric.DPID, request []byte, days int) (api.SwitchCertificate, error)
 	// Version is the version of this program.
 	Version string
 	// Writable reports whether the controller accepts changes now.
@@ -58,6 +64,7 @@ type Server struct {
 	rateLimits   rateLimits
 	tokenLimiter tokenLimiter
 	streams      streams
+	turns        turns
 	health       health
 }
 
@@ -190,6 +197,17 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 	return r, invalid(err)
 }
 
+// place is where a validator found a mistake, which Field names in its own way.
+var place = regexp.MustCompile(`(?m)^(?:- )?at '[^']*': `)
+
+// reasonOf returns the reasons of a validator in one line, without the places.
+func reasonOf(text string) string {
+	if strings.HasPrefix(text, "jsonschema validation failed") { // the reasons are below, each in a line
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return strings.ReplaceAll(place.ReplaceAllString(text, ""), "\n", "; ")
+}
+
 // invalid returns a refusal that names the fields that do not match the specification.
 func invalid(err error) error {
 	if err == nil {
@@ -223,7 +241,7 @@ func invalid(err error) error {
 			if at := strings.Join(e.JSONPointer(), "."); at != "" {
 				where = at
 			}
-			out.Fields = append(out.Fields, Field{where, strings.TrimPrefix(e.Reason, "at '': ")})
+			out.Fields = append(out.Fields, Field{where, reasonOf(e.Reason)})
 		default:
 			out.Fields = append(out.Fields, Field{where, err.Error()})
 		}

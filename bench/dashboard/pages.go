@@ -42,7 +42,7 @@ func pagesCase() bench.Case {
 				sheet.Fail(err)
 			}
 			keptOut := 0
-			for _, path := range []string{"/", "/hosts/host", "/hosts/host/" + url.PathEscape(v.scene.Dev()), "/tenants", "/tenants/" + tenant, "/collectives", "/collectives/host", "/relays", "/relays/host", "/probes", "/events"} {
+			for _, path := range []string{"/", "/hosts/host", "/hosts/host/" + url.PathEscape(v.scene.Dev()), "/tenants", "/tenants/" + tenant, "/collectives", "/collectives/host", "/relays", "/relays/host", "/network", "/probes", "/events"} {
 				if err := v.Do(chromedp.Navigate(v.origin+path), chromedp.WaitVisible("main h1")); err != nil {
 					return err
 				}

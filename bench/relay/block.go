@@ -128,6 +128,7 @@ func writeBlocks(ctx context.Context, p path, m method, size int, length time.Du
 	case <-time.After(20 * time.Second):
 		err = errors.Join(err, errors.New("the end does not arrive"))
 	}
+	err = errors.Join(err, sleep(ctx, time.Second)) // until the last bytes are acknowledged
 	after, failed := streamBytes(ctx, l)
 	err = errors.Join(err, failed, c.Close(), s.Close())
 	<-wrote

@@ -37,7 +37,8 @@ var (
 	defaultCUBIC = method{name: "default CUBIC", congestion: "cubic"}
 	directBBR    = method{name: "direct BBR", congestion: "bbr", tuned: true}
 	mptcp        = method{name: "MPTCP", congestion: "cubic", tuned: true, mptcp: true, setUp: startMPTCP}
-	proxy        = method{name: "splitting proxy", congestion: "cubic", tuned: true, setUp: startProxy}
+	proxy        = proxyAt("splitting proxy", entry)
+	exitProxy    = proxyAt("splitting proxy at the exit", exit)
 	ours         = relayed(bench.Ours, agentOptions{})
 )
 
@@ -159,8 +160,15 @@ backend all
 	server server %s
 `
 
-// startProxy starts HAProxy at the entry.
-func startProxy(ctx context.Context, l *lab.Lab, paths []path) (_ *agents, err error) {
+// proxyAt returns the method with HAProxy at a node.
+func proxyAt(name, node string) method {
+	return method{name: name, congestion: "cubic", tuned: true, setUp: func(ctx context.Context, l *lab.Lab, paths []path) (*agents, error) {
+		return startProxy(ctx, l, node, paths)
+	}}
+}
+
+// startProxy starts HAProxy at a node.
+func startProxy(ctx context.Context, l *lab.Lab, node string, paths []path) (_ *agents, err error) {
 	a := &agents{}
 	if a.dir, err = os.MkdirTemp("", "headgate-bench-"); err != nil {
 		return a, err
@@ -176,14 +184,14 @@ func startProxy(ctx context.Context, l *lab.Lab, paths []path) (_ *agents, err e
 	)
 	for _, c := range []string{"nft -f " + rules, "ip rule add fwmark 1 lookup 100", "ip route add local default dev lo table 100"} {
 		words := strings.Fields(c)
-		if out, failed := l.Node(entry).Command(ctx, words[0], words[1:]...).CombinedOutput(); failed != nil {
+		if out, failed := l.Node(node).Command(ctx, words[0], words[1:]...).CombinedOutput(); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w: %s", c, failed, out))
 		}
 	}
 	if err != nil {
 		return a, err
 	}
-	if err := a.start(ctx, l.Node(entry), "", "haproxy", "-db", "-f", config); err != nil {
+	if err := a.start(ctx, l.Node(node), "", "haproxy", "-db", "-f", config); err != nil {
 		return a, err
 	}
 	return a, sleep(ctx, time.Second)

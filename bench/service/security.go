@@ -94,8 +94,8 @@ func (a *asking) twoTenants(ctx context.Context) (w walked, err error) {
 	if err := json.Unmarshal(text, &made); err != nil {
 		return w, err
 	}
-	w.fill = strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Fsecret", "{token}", made.ID,
-		"{connection}", url.PathEscape(connection), "{collective}", "db", "{relay}", "east", "{dpid}", "0000000000000001", "{probe}", "0000000000000000")
+	w.fill = strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Fsecret", "{token}", made.ID, "{owner}", "a", "{reservation}", "x",
+		"{connection}", url.PathEscape(connection), "{collective}", "db", "{relay}", "east", "{dpid}", "0000000000000001", "{port}", "1", "{probe}", "0000000000000000")
 	request, _, err := pki.Request("h1")
 	w.request = string(request)
 	return w, err

@@ -27,14 +27,14 @@ func may(role, method, operation string) bool {
 		return !change
 	case role != "tenant" && role != "foreign":
 		return false
-	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getNetwork", "listNetworkEvents", "getNetworkPath", "listSwitchFlows", "getCollective", "getPolicy", "getProbe", "getOverview",
-		"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals"}, operation):
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "listRelays", "listRelayEnded", "getNetwork", "listNetworkEvents", "getNetworkPath", "getNetworkLinkHistory", "getNetworkConfig", "getNetworkTrace", "listSwitchFlows", "getCollective", "getPolicy", "getProbe", "getOverview",
+		"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals", "getReservationCalendar"}, operation):
 		return false // of the whole service, or a whole host
 	case !change:
 		return true
 	}
 	// Objects in a tenant's groups, and its tokens.
-	return slices.Contains([]string{"createToken", "deleteToken", "putGroup", "patchGroup", "deleteGroup", "putConnection", "deleteConnection"}, operation)
+	return slices.Contains([]string{"createToken", "deleteToken", "putGroup", "patchGroup", "deleteGroup", "putConnection", "deleteConnection", "createReservation", "putReservation", "deleteReservation"}, operation)
 }
 
 // connection is one of a's, in a/secret.
@@ -43,24 +43,36 @@ const connection = "tcp 10.0.0.1:443 10.1.0.2:55000"
 // walked has the names in requests of the walk.
 type walked struct {
 	fill    *strings.Replacer // replaces names in a path by those of existing objects: of tenant a's
-	request string            // for an agent's certificate
+	request string            // for a certificate
 }
 
 // bodies are valid for everything that does not depend on this run: the result must depend on the
 // caller's permissions, not on the body.
 var bodies = map[string]any{
-	"putTenant":        map[string]any{"description": "x"},
-	"createToken":      map[string]any{"name": "x", "role": "viewer"},
-	"putHost":          map[string]any{"description": "x"},
-	"putInterface":     shared(),
-	"rollBack":         map[string]any{"revision": 1},
-	"putGroup":         map[string]any{"default": true},
-	"patchGroup":       map[string]any{"guarantee": "1Mbit"},
-	"putConnection":    map[string]any{"group": "a/secret"},
-	"putCollective":    map[string]any{"document": "kind: Collective\nname: db\nmatch: [{dport: 5432}]\n"},
-	"putPolicy":        map[string]any{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Gbit, groups: [{name: rest, default: true}]}\n"},
-	"startProbe":       map[string]any{"measure": "path", "peer": "10.0.0.2:4950"},
-	"putProbeSchedule": map[string]any{"measures": []map[string]any{{"measure": "path", "every": "6h"}}, "budget": "1GB"},
+	"putTenant":         map[string]any{"description": "x"},
+	"createToken":       map[string]any{"name": "x", "role": "viewer"},
+	"putHost":           map[string]any{"description": "x"},
+	"putInterface":      shared(),
+	"rollBack":          map[string]any{"revision": 1},
+	"putGroup":          map[string]any{"default": true},
+	"patchGroup":        map[string]any{"guarantee": "1Mbit"},
+	"putConnection":     map[string]any{"group": "a/secret"},
+	"putCollective":     map[string]any{"document": "kind: Collective\nname: db\nmatch: [{dport: 5432}]\n"},
+	"putPolicy":         map[string]any{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Gbit, groups: [{name: rest, default: true}]}\n"},
+	"startProbe":        map[string]any{"measure": "path", "peer": "10.0.0.2:4950"},
+	"putNetworkConfig":  map[string]any{"text": "kind: Network\nname: campus\nswitches: [{id: 1}]\nlisten: [{address: \"127.0.0.1:6653\"}]\n"},
+	"createReservation": reservation("x"),
+	"putReservation":    reservation(""),
+	"putProbeSchedule":  map[string]any{"measures": []map[string]any{{"measure": "path", "every": "6h"}}, "budget": "1GB"},
+}
+
+// reservation is a request that is valid, between hosts that the network does not have.
+func reservation(name string) map[string]any {
+	body := map[string]any{"rate": "1Mbit", "duration": "1h", "from": map[string]any{"host": "10.0.0.1"}, "to": map[string]any{"host": "10.0.0.2"}}
+	if name != "" {
+		body["name"] = name
+	}
+	return body
 }
 
 // body returns the request body of an operation for a role.
@@ -70,6 +82,8 @@ func (w walked) body(role, operation, login string) (any, error) {
 		return map[string]any{"token": login}, nil
 	case operation == "signCertificate":
 		return map[string]any{"request": w.request}, nil
+	case operation == "signSwitchCertificate":
+		return map[string]any{"switches": []string{"0000000000000001"}, "request": w.request}, nil
 	case operation == "putConnection" && role == "foreign": // takes it into its own group
 		return map[string]any{"group": "b"}, nil
 	}
@@ -89,6 +103,13 @@ func (w walked) ask(ctx context.Context, a *asking, c caller, method, path strin
 	if o.OperationID == "getNetworkPath" {
 		query.Set("from", "10.0.0.1")
 		query.Set("to", "10.0.0.2")
+	}
+	if o.OperationID == "getNetworkTrace" {
+		query.Set("packet", "broadcast")
+		query.Set("from", "10.0.0.1")
+	}
+	if o.OperationID == "getReservationCalendar" {
+		query.Set("link", "0000000000000001/1")
 	}
 	if o.OperationID == "getUsage" {
 		query.Set("since", "2026-01-01T00:00:00Z")

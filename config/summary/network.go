@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/internal/text"
 )
 
-// Network describes a network of switches. Ports are as the file has them: s1/3.
+// Network describes a network of switches and routers. Ports are as the file has them: s1/3, r1/eth0.
 type Network struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -21,6 +21,7 @@ type Network struct {
 	Listen          []NetworkListener `json:"listen"`
 	Sites           []NetworkSite     `json:"sites,omitempty"`
 	Switches        []NetworkSwitch   `json:"switches,omitempty"`
+	Routers         []NetworkRouter   `json:"routers,omitempty"`
 	Links           []NetworkLink     `json:"links,omitempty"`
 	Hosts           []NetworkHost     `json:"hosts,omitempty"`
 	Trust           []string          `json:"trust,omitempty"`
@@ -48,6 +49,14 @@ type NetworkSwitch struct {
 	LinkPorts []string `json:"link_ports,omitempty"`
 }
 
+// NetworkRouter is a Linux router.
+type NetworkRouter struct {
+	Name string `json:"name"`
+	// Host is the name of its agent.
+	Host string `json:"host"`
+	Site string `json:"site,omitempty"`
+}
+
 // NetworkLink is a cable.
 type NetworkLink struct {
 	Ends [2]string `json:"ends"`
@@ -64,11 +73,13 @@ type NetworkHost struct {
 	VLAN      uint16       `json:"vlan,omitempty"`
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	At        string       `json:"at"`
+	// Capacity is the rate of the line from a router, empty at a switch.
+	Capacity string `json:"capacity,omitempty"`
 }
 
 func networks(set config.Set) (out []Network) {
 	for _, c := range set.Networks {
-		n := Network{File: c.File, Line: c.Line, Name: c.Name, UnknownSwitches: "refuse", HostsPerPort: c.HostsPerPort}
+		n := Network{File: c.File, Line: c.Line, Name: c.Name, UnknownSwitches: "refuse", Listen: []NetworkListener{}, HostsPerPort: c.HostsPerPort}
 		if c.AcceptUnknown {
 			n.UnknownSwitches = "accept"
 		}
@@ -81,6 +92,9 @@ func networks(set config.Set) (out []Network) {
 		for _, s := range c.Switches {
 			n.Switches = append(n.Switches, NetworkSwitch{s.ID.String(), s.Name, s.Site, config.PortRanges(s.HostPorts), config.PortRanges(s.LinkPorts)})
 		}
+		for _, r := range c.Routers {
+			n.Routers = append(n.Routers, NetworkRouter{r.Name, r.Host, r.Site})
+		}
 		for _, l := range c.Links {
 			link := NetworkLink{Ends: [2]string{c.PortLabel(l.Ends[0]), c.PortLabel(l.Ends[1])}, Cost: l.Cost}
 			if l.Capacity > 0 {
@@ -90,7 +104,11 @@ func networks(set config.Set) (out []Network) {
 			n.Links = append(n.Links, link)
 		}
 		for _, h := range c.Hosts {
-			n.Hosts = append(n.Hosts, NetworkHost{h.Name, h.MAC.String(), h.VLAN, h.Addrs, c.PortLabel(h.At)})
+			host := NetworkHost{Name: h.Name, MAC: h.MAC.String(), VLAN: h.VLAN, Addresses: h.Addrs, At: c.PortLabel(h.At)}
+			if h.Capacity > 0 {
+				host.Capacity = h.Capacity.String()
+			}
+			n.Hosts = append(n.Hosts, host)
 		}
 		for _, p := range c.Trust {
 			n.Trust = append(n.Trust, c.PortLabel(p))
@@ -100,8 +118,16 @@ func networks(set config.Set) (out []Network) {
 	return out
 }
 
+// routed reports that the network has routers alone.
+func (n Network) routed() bool {
+	return len(n.Routers) > 0 && len(n.Switches) == 0 && n.UnknownSwitches == "refuse"
+}
+
 func (n Network) write(w io.Writer) error {
 	unknown := map[string]string{"refuse": "switches that are not listed are refused", "accept": "switches that are not listed are accepted"}[n.UnknownSwitches]
+	if n.routed() {
+		unknown = "of routers"
+	}
 	fmt.Fprintf(w, "network %s, %s (%s:%d)\n", n.Name, unknown, n.File, n.Line)
 	for _, l := range n.Listen {
 		how := "with TLS"
@@ -123,6 +149,9 @@ func (n Network) write(w io.Writer) error {
 	for _, p := range n.Trust {
 		fmt.Fprintf(w, "  trusted port %s: any number of hosts\n", p)
 	}
+	if n.routed() {
+		return nil
+	}
 	_, err := fmt.Fprintf(w, "  hosts at each other port: at most %d\n", n.HostsPerPort)
 	return err
 }
@@ -132,11 +161,22 @@ func (n Network) writeTables(w io.Writer) error {
 	for _, s := range n.Switches {
 		rows = append(rows, []string{s.Name, s.ID, s.Site, strings.Join(s.HostPorts, ", "), strings.Join(s.LinkPorts, ", ")})
 	}
+	routers := [][]string{{"ROUTER", "AGENT", "SITE"}}
+	for _, r := range n.Routers {
+		routers = append(routers, []string{r.Name, r.Host, r.Site})
+	}
 	links := [][]string{{"LINK", "", "CAPACITY", "BACK", "COST"}}
 	for _, l := range n.Links {
 		links = append(links, []string{l.Ends[0], l.Ends[1], cmp.Or(l.Capacity, "not set"), cmp.Or(l.Back, "not set"), fmt.Sprint(l.Cost)})
 	}
-	hosts := [][]string{{"HOST", "MAC", "VLAN", "PORT", "ADDRESSES"}}
+	// Lines have capacities at routers alone.
+	line := func(row []string, capacity string) []string {
+		if len(n.Routers) > 0 {
+			row = append(row, capacity)
+		}
+		return row
+	}
+	hosts := [][]string{line([]string{"HOST", "MAC", "VLAN", "PORT", "ADDRESSES"}, "CAPACITY")}
 	for _, h := range n.Hosts {
 		vlan, addresses := "", make([]string, len(h.Addresses))
 		if h.VLAN > 0 {
@@ -145,9 +185,9 @@ func (n Network) writeTables(w io.Writer) error {
 		for i, a := range h.Addresses {
 			addresses[i] = a.String()
 		}
-		hosts = append(hosts, []string{h.Name, h.MAC, vlan, h.At, strings.Join(addresses, ", ")})
+		hosts = append(hosts, line([]string{h.Name, h.MAC, vlan, h.At, strings.Join(addresses, ", ")}, h.Capacity))
 	}
-	for _, table := range [][][]string{rows, links, hosts} {
+	for _, table := range [][][]string{rows, routers, links, hosts} {
 		if len(table) == 1 {
 			continue
 		}

@@ -28,6 +28,13 @@ listen: [{address: "0.0.0.0:6653"}, {address: "192.0.2.1:6654", tls: false}]
 kind: Network
 name: lab
 unknown_switches: accept
+---
+kind: Network
+name: wan
+sites: [{name: north}]
+routers: [{name: r1, host: gw1, site: north}, {name: r2}]
+links: [{ends: [r1/eth1, r2/wg0], capacity: 1Gbit, back: 500Mbit}]
+hosts: [{name: h1, mac: 02:00:00:00:00:11, addresses: [10.1.0.1], at: r1/eth0, capacity: 10Gbit}]
 `
 
 // A description has what the file has, with defaults.

@@ -17,6 +17,8 @@ type Report struct {
 	Collectives []Collective  `json:"collectives,omitempty"`
 	Relays      []Relay       `json:"relays,omitempty"`
 	Networks    []Network     `json:"networks,omitempty"`
+	// Reservations are those of the files, and not those of a service.
+	Reservations []Reservation `json:"reservations,omitempty"`
 }
 
 // Interface describes a document of kind Interface.
@@ -36,7 +38,7 @@ type Interface struct {
 
 // Of describes a valid configuration.
 func Of(set config.Set) Report {
-	return Report{OK: true, Interfaces: interfaces(set), Servers: servers(set), Collectives: collectives(set), Relays: relays(set), Networks: networks(set)}
+	return Report{OK: true, Interfaces: interfaces(set), Servers: servers(set), Collectives: collectives(set), Relays: relays(set), Networks: networks(set), Reservations: reservations(set)}
 }
 
 func interfaces(set config.Set) (out []Interface) {

@@ -31,6 +31,9 @@ func (r Report) Write(w io.Writer) error {
 			return err
 		}
 	}
+	for _, one := range r.Reservations {
+		one.write(w)
+	}
 	for n, i := range r.Interfaces {
 		if n > 0 {
 			fmt.Fprintln(w)

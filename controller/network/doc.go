@@ -10,5 +10,7 @@
 //
 // What switches forward does not depend on all this: flows stay in a switch when its channels end.
 //
-// The package has no TLS. Whoever reaches the address can pose as a switch, so it must be one that only switches reach.
+// Who may connect is in the configuration of the network. At a listener with TLS a switch has a certificate whose name is its
+// datapath id, signed by an authority that signs for nothing else (docs/decisions, 37), so that it is the switch that it claims
+// to be. At one without, whoever reaches the address can pose as any switch that may connect.
 package network

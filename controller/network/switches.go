@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"sync"
@@ -20,23 +21,39 @@ const (
 	// maxHandshakes is how many of them have not described themselves yet. Each has a read buffer of 64 KiB, so that peers
 	// that are no switches cost at most 32 MiB.
 	maxHandshakes = 512
+	// handshakeTimeout is how long the handshake of TLS may take: three round trips over a link with a delay of a second.
+	handshakeTimeout = 5 * time.Second
 	// leadRetry is after what time a switch that could not be led is tried again.
 	leadRetry = time.Second
-	// acceptRetry is after what time connections are accepted again when the system refused: there are no file descriptors.
-	acceptRetry = 100 * time.Millisecond
 )
+
+// Options configure Switches.
+type Options struct {
+	// Key is what discovery frames are authenticated with, the same for all controllers.
+	Key []byte
+	// TLS is for listeners with TLS. It requires certificates whose DNS names are datapath ids.
+	TLS *tls.Config
+	// Plain, if set, is a listener without TLS that does not depend on the configuration of the network.
+	Plain net.Listener
+	// Changed, if set, is called after each event of a term: something in the network has changed. It must not block.
+	Changed func()
+}
 
 // Switches are the switches that are connected to this controller.
 type Switches struct {
-	listener net.Listener
-	key      []byte
-	events   events
+	options   Options
+	listeners listeners
+	events    events
+	refusals  refusals
 
 	open, handshakes chan struct{} // have an element for each
 
-	mu      sync.Mutex
-	term    *term         // nil while this controller is not the leader
-	changed chan struct{} // closed when term changes
+	mu         sync.Mutex
+	config     *fabric.Config // nil without one: every switch is accepted
+	channels   map[*session.Conn]fabric.Listener
+	duplicates map[fabric.DPID]duplicate
+	term       *term         // nil while this controller is not the leader
+	changed    chan struct{} // closed when term changes
 }
 
 // term is a time of this controller as the leader.
@@ -45,47 +62,58 @@ type term struct {
 	ended <-chan struct{}
 }
 
-// New returns what accepts switches at a listener, which it then owns. The key is what discovery frames are authenticated with,
-// the same for all controllers.
-func New(listener net.Listener, key []byte) *Switches {
+// New returns what accepts switches at the listeners of a configuration. It owns the plain listener of the options.
+func New(o Options) *Switches {
 	return &Switches{
-		listener: listener, key: key, changed: make(chan struct{}),
+		options: o, listeners: newListeners(), channels: map[*session.Conn]fabric.Listener{}, changed: make(chan struct{}),
 		open: make(chan struct{}, maxSwitches), handshakes: make(chan struct{}, maxHandshakes),
 	}
 }
 
-// Address returns the address at which switches connect.
-func (s *Switches) Address() string { return s.listener.Addr().String() }
+// Listeners returns the addresses at which switches connect.
+func (s *Switches) Listeners() []ListenerStatus {
+	all := s.listeners.status()
+	if s.options.Plain != nil {
+		all = append(all, ListenerStatus{Address: s.options.Plain.Addr().String()})
+	}
+	return all
+}
 
 // Serve accepts switches until ctx ends, and returns when all channels are closed.
 func (s *Switches) Serve(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() { s.listener.Close() })
-	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	slog.Info("accepting switches without authentication", "address", s.Address())
-	for {
-		conn, err := s.listener.Accept()
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				conn.Close()
-			}
-			return
-		case err != nil:
-			slog.Warn("cannot accept switches, trying again", "error", err)
-			time.Sleep(acceptRetry)
-			continue
-		case !take(s.open):
-			slog.Warn("too many switches are connected, refusing one", "switch", conn.RemoteAddr(), "most", maxSwitches)
-			conn.Close()
-			continue
-		}
-		running.Go(func() {
-			defer func() { <-s.open }()
-			s.serve(ctx, conn)
-		})
+	if l := s.options.Plain; l != nil {
+		defer l.Close() // before the wait
+		slog.Info("accepting switches without authentication", "address", l.Addr())
+		running.Go(func() { s.accept(ctx, l, fabric.Listener{}) })
 	}
+	s.listeners.follow(ctx, func(l net.Listener, at fabric.Listener) { s.accept(ctx, l, at) })
+}
+
+// Configure replaces the configuration of the network; nil accepts every switch, at the plain listener alone. Switches that are
+// not accepted are disconnected, and those of a listener that is gone.
+func (s *Switches) Configure(c *fabric.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config = c
+	for one, at := range s.channels {
+		if why := s.refusal(one, at); why != nil {
+			go one.CloseFor(why)
+		}
+	}
+	if s.term != nil {
+		if c != nil {
+			s.term.live.Configure(*c)
+		} else {
+			s.term.live.Unconfigure()
+		}
+	}
+	var at []fabric.Listener
+	if c != nil {
+		at = c.Listen
+	}
+	s.listeners.set(at)
 }
 
 func take(of chan struct{}) bool {
@@ -98,19 +126,21 @@ func take(of chan struct{}) bool {
 }
 
 // serve carries the channel of a switch until it ends.
-func (s *Switches) serve(ctx context.Context, conn net.Conn) {
-	if !take(s.handshakes) {
-		slog.Warn("too many peers have connected as switches without describing themselves, refusing one", "switch", conn.RemoteAddr(), "most", maxHandshakes)
-		conn.Close()
-		return
-	}
-	c, err := session.Open(ctx, conn, session.Options{Handle: s.handle})
-	<-s.handshakes
+func (s *Switches) serve(ctx context.Context, conn net.Conn, at fabric.Listener) {
+	c, err := s.handshake(ctx, conn, at.TLS)
 	if err != nil {
-		slog.Warn("cannot connect a switch", "error", err)
+		conn.Close()
+		if ctx.Err() == nil {
+			s.refuse(conn.RemoteAddr(), explainTLS(err, conn))
+		}
 		return
 	}
 	defer c.Close()
+	if err := s.register(ctx, c, at); err != nil {
+		s.refuse(conn.RemoteAddr(), err)
+		return
+	}
+	defer s.unregister(c)
 	id := fabric.DPID(c.DatapathID())
 	for {
 		t, changed := s.current()
@@ -166,6 +196,9 @@ func (s *Switches) setTerm(t *term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.term = t
+	if t != nil && s.config != nil {
+		t.live.Configure(*s.config)
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -176,9 +209,13 @@ func (s *Switches) Lead(ctx context.Context, generation uint64) {
 	event := func(e fabric.Event) {
 		if ctx.Err() == nil { // that the loop leaves the switches is none
 			s.events.add(e)
+			if s.options.Changed != nil {
+				s.options.Changed()
+			}
 		}
 	}
-	s.setTerm(&term{live.New(ctx, live.Options{Key: s.key, Generation: generation, Event: event}), ctx.Done()})
+	s.events.begin(time.Now())
+	s.setTerm(&term{live.New(ctx, live.Options{Key: s.options.Key, Generation: generation, Event: event}), ctx.Done()})
 	defer s.setTerm(nil)
 	<-ctx.Done()
 }
@@ -191,5 +228,6 @@ func (s *Switches) Live() *live.Network {
 	return nil
 }
 
-// Events returns the last events that happened in this controller's terms, the oldest first.
-func (s *Switches) Events() []fabric.Event { return s.events.all() }
+// Events returns the last events that happened in this controller's terms, the oldest first, and from when on there is no gap: when
+// its last term began, or later if there were more than are kept.
+func (s *Switches) Events() ([]fabric.Event, time.Time) { return s.events.all() }

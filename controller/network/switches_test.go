@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -90,7 +91,7 @@ func newWorld(t *testing.T) *world {
 	var running sync.WaitGroup
 	for i := range w.controllers {
 		l := newPipes()
-		c := New(l, []byte("key"))
+		c := New(Options{Key: []byte("key"), Plain: l})
 		w.controllers[i] = c
 		running.Go(func() { c.Serve(ctx) })
 		for _, s := range w.sw {
@@ -274,7 +275,7 @@ func TestSwitchReturns(t *testing.T) {
 		w.pass(15 * time.Second)
 		w.roles(openflow.RoleMaster, openflow.RoleSlave)
 		w.ping()
-		events := w.controllers[0].Events()
+		events, _ := w.controllers[0].Events()
 		for _, kind := range []fabric.EventKind{fabric.SwitchAdded, fabric.SwitchRemoved, fabric.LinkAdded, fabric.HostAdded} {
 			if !slices.ContainsFunc(events, func(e fabric.Event) bool { return e.Kind == kind && !e.Time.IsZero() }) {
 				t.Errorf("no event %s", kind)
@@ -283,11 +284,93 @@ func TestSwitchReturns(t *testing.T) {
 	})
 }
 
+// Only switches of the configuration connect, to every controller, and those that are taken out of it are disconnected.
+func TestConfigure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.lead(0, 1)
+		w.pass(3 * time.Second)
+		w.ping()
+		connected := func(want ...fabric.DPID) {
+			t.Helper()
+			w.pass(15 * time.Second) // a refused switch waits up to 8 s
+			if got := w.controllers[0].Live().Switches(); !slices.Equal(got, want) {
+				t.Errorf("the leader has %v, want %v", got, want)
+			}
+			for n, s := range w.sw {
+				roles := 2
+				if !slices.Contains(want, fabric.DPID(n+1)) {
+					roles = 0
+				}
+				if got := s.Controllers(); len(got) != roles {
+					t.Errorf("switch %d has %d controllers, want %d", n+1, len(got), roles)
+				}
+			}
+		}
+		configure := func(c *fabric.Config) {
+			for _, one := range w.controllers {
+				one.Configure(c)
+			}
+		}
+		configure(&fabric.Config{Switches: []fabric.SwitchConfig{{ID: 1, Name: "north"}, {ID: 3}}})
+		connected(1, 3)
+		for i, c := range w.controllers {
+			refused := 0
+			all, _ := c.Events()
+			for _, e := range all {
+				if e.Kind == fabric.SwitchRefused && strings.Contains(e.Text, "switch 0000000000000002 is not in the configuration of the network: add it") {
+					refused++
+				}
+			}
+			if refused != 1 {
+				t.Errorf("controller %d: %d events of the switch that was refused several times, want 1", i, refused)
+			}
+		}
+		all, _ := w.controllers[0].Events()
+		if !slices.ContainsFunc(all, func(e fabric.Event) bool {
+			return e.Kind == fabric.SwitchRemoved && strings.Contains(e.Text, "is disconnected: switch 0000000000000002 is not in the configuration")
+		}) {
+			t.Errorf("no event says why switch 2 was disconnected: %+v", all)
+		}
+		configure(&fabric.Config{Switches: []fabric.SwitchConfig{{ID: 2}}, AcceptUnknown: true})
+		connected(1, 2, 3)
+		w.ping()
+		configure(&fabric.Config{Switches: []fabric.SwitchConfig{{ID: 2}}})
+		connected(2)
+		if got := w.controllers[0].Live().Status().Name; got != "" {
+			t.Errorf("the configuration without a name gives the name %q", got)
+		}
+		configure(&fabric.Config{Name: "campus", AcceptUnknown: true, HostsPerPort: 10, Listen: []fabric.Listener{{}}, Switches: []fabric.SwitchConfig{{ID: 2, HostPorts: []fabric.PortName{{No: 9}}}}})
+		connected(1, 2, 3)
+		before, _ := w.controllers[0].Events()
+		if got := w.controllers[0].Live().Status(); got.Name != "campus" || len(got.Faults) != 1 {
+			t.Errorf("the name is %q, and the faults are %+v", got.Name, got.Faults)
+		}
+		configure(nil)
+		connected(1, 2, 3)
+		w.ping()
+		if got := w.controllers[0].Live().Status(); got.Name != "" || len(got.Faults) > 0 {
+			t.Errorf("without a configuration the name is %q, and the faults are %+v", got.Name, got.Faults)
+		}
+		if after, _ := w.controllers[0].Events(); slices.ContainsFunc(after[len(before):], func(e fabric.Event) bool { return e.Kind == fabric.SwitchChanged }) {
+			t.Errorf("without a configuration the events are %+v", after[len(before):])
+		}
+
+		// A term begins with the configuration.
+		configure(&fabric.Config{Switches: []fabric.SwitchConfig{{ID: 1}, {ID: 2, HostPorts: []fabric.PortName{{No: 1}}}, {ID: 3}}})
+		w.lead(1, 2)
+		w.pass(3 * time.Second)
+		if got := w.controllers[1].Live().Status(); len(got.Switches) != 3 {
+			t.Errorf("the next leader has %d switches", len(got.Switches))
+		}
+	})
+}
+
 // Peers that say nothing do not keep switches out for longer than a handshake may take, and are bounded.
 func TestSilentPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
-		s := New(l, nil)
+		s := New(Options{Plain: l})
 		s.handshakes = make(chan struct{}, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -334,7 +417,7 @@ func TestEvents(t *testing.T) {
 	for n := range maxEvents + 5 {
 		e.add(fabric.Event{Port: fabric.PortID{Port: fabric.PortNo(n)}})
 	}
-	all := e.all()
+	all, _ := e.all()
 	if len(all) != maxEvents || all[0].Port.Port != 5 || all[maxEvents-1].Port.Port != maxEvents+4 {
 		t.Errorf("%d events, from %v to %v", len(all), all[0].Port, all[len(all)-1].Port)
 	}

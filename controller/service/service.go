@@ -57,12 +57,17 @@ type NewToken struct {
 func (o Options) Member() etcd.Member { return backend.Member(o.Dir, o.Name, o.Controllers) }
 
 // Run runs the controller until ctx ends. It logs to slog.Default. The error is etcd.ErrNoAuthority if the data
-// directory of one of several controllers is not prepared, and backend.ErrBackwards if an external etcd is at an
-// earlier position than before.
+// directory of one of several controllers is not prepared, backend.ErrInUse if another process runs with the
+// directory, and backend.ErrBackwards if an external etcd is at an earlier position than before.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
+	dir, err := backend.LockDirectory(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
 	var listener net.Listener
 	if o.Metrics != "" {
 		if listener, err = metrics.Listen(o.Metrics); err != nil {
@@ -79,7 +84,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Name: o.Name, Hosts: o.certificateNames(), AgentAddresses: o.agentAddresses(), Peers: o.peerAddresses(), Version: o.Version,
 		API:      net.JoinHostPort(o.Listen, portText(o.Controllers.API)),
 		Agents:   net.JoinHostPort(o.Listen, portText(o.Controllers.Agents)),
-		OpenFlow: o.OpenFlow, FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize,
+		OpenFlow: o.OpenFlow, FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize, Leases: dir,
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"maps"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -8,7 +9,31 @@ import (
 	"headgate.dev/headgate/fabric/program"
 )
 
-// adopt takes over what an earlier controller has told a switch: which hosts are at its ports, and its label. So a controller
+// adoptTimeout is for how long switches are waited for that others have flows towards: Open vSwitch tries to connect each 8 s at the
+// latest, unless its max_backoff is set.
+const adoptTimeout = 10 * time.Second
+
+// awaits reports whether switches have flows towards others that are not connected yet, or whose links cannot have been found. A
+// plan without those would take their flows away. A switch that is connected and has no label can be one of them. n.mu must be held.
+func (n *Network) awaits() bool {
+	switch {
+	case len(n.adopted) == 0 || time.Since(n.began) >= adoptTimeout:
+		return false
+	case time.Since(n.attached) < firstPlan:
+		return true
+	}
+	missing, unlabelled := maps.Clone(n.adopted), 0
+	for id := range n.switches {
+		if label, ok := n.labels[id]; ok {
+			delete(missing, label)
+		} else {
+			unlabelled++
+		}
+	}
+	return len(missing) > unlabelled
+}
+
+// adopt takes over what an earlier controller has told a switch: which hosts with which addresses are at its ports, and its label. So a controller
 // that starts without memory changes nothing that carries traffic.
 func (n *Network) adopt(s *attached, state program.State) {
 	n.mu.Lock()
@@ -22,12 +47,16 @@ func (n *Network) adopt(s *attached, state program.State) {
 			if label, ok := f.Match.Get(openflow.FieldVLANVID); ok && n.labels[s.id] == 0 {
 				n.labels[s.id] = program.VLANOf(label)
 			}
-		case kind == program.KindKnown:
+		case kind == program.KindToward:
+			if label, ok := f.Match.Get(openflow.FieldVLANVID); ok {
+				n.adopted[program.VLANOf(label)] = true
+			}
+		case kind == program.KindKnown || kind == program.KindNeighbour:
 			in, okPort := f.Match.Get(openflow.FieldInPort)
 			src, okSource := f.Match.Get(openflow.FieldEthSrc)
 			vid, okVLAN := f.Match.Get(openflow.FieldVLANVID)
 			if at := (fabric.PortID{Switch: s.id, Port: fabric.PortNo(in.Uint())}); okPort && okSource && okVLAN && n.ports[at] != nil {
-				n.observe(fabric.Sighting{HostID: fabric.HostID{MAC: fabric.MAC(src.MAC()), VLAN: program.VLANOf(vid)}, At: at}, now)
+				n.observe(fabric.Sighting{HostID: fabric.HostID{MAC: fabric.MAC(src.MAC()), VLAN: program.VLANOf(vid)}, Addrs: program.SenderOf(f.Match), At: at}, now)
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package live
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -13,51 +15,114 @@ import (
 type configured struct {
 	fabric.Config
 	set        bool
+	switches   map[fabric.DPID]fabric.SwitchConfig
 	hostPorts  map[fabric.PortID]bool
 	linkPorts  map[fabric.PortID]bool
 	links      map[fabric.LinkID]fabric.Link // capacity 0 is not written
 	complaints map[string]bool               // events were made of them
+	written    map[fabric.DPID][]fabric.WrittenPort
+	missing    map[fabric.DPID]map[fabric.PortRef]fabric.Fault // ports that are written, and that a connected switch does not have
+	named      map[fabric.DPID]bool                            // switches of which ports are written by name
 }
 
+// Switch returns what is written of a switch. It is that of fabric.Config with an index: each port that is printed asks for one.
+func (c *configured) Switch(id fabric.DPID) (fabric.SwitchConfig, bool) {
+	s, ok := c.switches[id]
+	return s, ok
+}
+
+// errReplaced is why the channel of a switch is closed that has connected again.
+var errReplaced = errors.New("the switch has connected again")
+
 // Configure replaces what an operator wrote of the network. Switches that it does not accept are disconnected.
-func (n *Network) Configure(c fabric.Config) {
+func (n *Network) Configure(c fabric.Config) { n.configure(c, true) }
+
+// Unconfigure takes back what an operator wrote. The network has no name, and accepts every switch.
+func (n *Network) Unconfigure() {
+	n.configure(fabric.Config{AcceptUnknown: true, HostsPerPort: fabric.DefaultHostsPerPort}, false)
+}
+
+// configure replaces the configuration. set reports whether an operator wrote it.
+func (n *Network) configure(c fabric.Config, set bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.config = configured{Config: c, set: true, complaints: map[string]bool{}}
+	before := n.known()
+	n.config = configured{Config: c, set: set, switches: map[fabric.DPID]fabric.SwitchConfig{}, complaints: map[string]bool{}, named: withNamedPorts(c), written: c.WrittenPorts(), missing: map[fabric.DPID]map[fabric.PortRef]fabric.Fault{}}
+	for _, s := range c.Switches {
+		n.config.switches[s.ID] = s
+	}
 	for id, s := range n.switches {
-		if !c.Accepts(id) {
-			go s.conn.Close() // detach forgets it
+		if why := n.accepts(id); why != nil {
+			go s.conn.CloseFor(why) // detach forgets it
 		}
 	}
+	maps.DeleteFunc(n.absent, func(id fabric.DPID, _ absent) bool { return !c.Accepts(id) })
 	n.bind()
+	for _, s := range n.switches {
+		n.checkPorts(s)
+	}
+	n.compare(before, time.Now())
 	n.wires++
 	n.replan()
 }
 
 // accepts returns why a switch may not connect, nil if it may. n.mu must be held.
 func (n *Network) accepts(id fabric.DPID) error {
-	if n.config.set && !n.config.Accepts(id) {
-		return fmt.Errorf("switch %v is not in the network's file: add it to switches, or set unknown_switches: accept", id)
+	if !n.config.set {
+		return (*fabric.Config)(nil).Admit(id)
 	}
-	return nil
+	return n.config.Admit(id)
+}
+
+// withNamedPorts returns the switches of which ports are written by name.
+func withNamedPorts(c fabric.Config) map[fabric.DPID]bool {
+	all := map[fabric.DPID]bool{}
+	add := func(refs ...fabric.PortRef) {
+		for _, r := range refs {
+			if r.Port.Name != "" {
+				all[r.Switch] = true
+			}
+		}
+	}
+	for _, s := range c.Switches {
+		for _, p := range slices.Concat(s.HostPorts, s.LinkPorts) {
+			add(fabric.PortRef{Switch: s.ID, Port: p})
+		}
+	}
+	for _, l := range c.Links {
+		add(l.Ends[:]...)
+	}
+	for _, h := range c.Hosts {
+		add(h.At)
+	}
+	add(c.Trust...)
+	return all
+}
+
+// bindPortsOf binds what was written of a switch whose ports may have changed, if it was written by name. n.mu must be held.
+func (n *Network) bindPortsOf(id fabric.DPID) {
+	if n.config.named[id] {
+		n.bind()
+	}
 }
 
 // bind finds the ports that were written by name, and configures the learners. n.mu must be held.
 func (n *Network) bind() {
-	if !n.config.set {
-		return
-	}
 	ports, now := map[fabric.DPID][]fabric.Port{}, time.Now()
 	for id, s := range n.switches {
 		ports[id] = portsOf(s)
 	}
 	bound, mistakes := n.config.Bind(ports)
 	for _, m := range mistakes {
+		if !n.config.set {
+			break // without a configuration there is no name, and no listener of it
+		}
 		if text := m.Error(); !n.config.complaints[text] {
 			n.config.complaints[text] = true
 			n.event(fabric.Event{Kind: fabric.SwitchChanged, Text: text})
 		}
 	}
+	bound = bound.Switched()
 	c := &n.config
 	c.hostPorts, c.linkPorts, c.links = map[fabric.PortID]bool{}, map[fabric.PortID]bool{}, map[fabric.LinkID]fabric.Link{}
 	for _, s := range bound.Switches {
@@ -101,6 +166,18 @@ func (n *Network) bind() {
 		}
 	}
 	n.hosts.SetBounds(cmp.Or(bound.HostsPerPort, fabric.DefaultHostsPerPort), trusted)
+	for id, p := range n.ports {
+		switch {
+		case n.isHostPort(id) && (p.heard || !p.ready):
+			p.ready, p.heard = true, false
+			n.events(n.links.PortDown(id, now))
+			n.wires++
+			n.replan()
+		case n.isLinkPort(id) && p.ready:
+			p.ready = false
+			n.replan()
+		}
+	}
 }
 
 // label prints a port with the switch's name, if it has one. n.mu must be held.

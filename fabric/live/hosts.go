@@ -18,18 +18,12 @@ func (n *Network) packetIn(s *attached, m *openflow.PacketIn) {
 		return
 	}
 	at, now := fabric.PortID{Switch: s.id, Port: fabric.PortNo(in.Uint())}, time.Now()
+	p := n.ports[at]
+	if p == nil || !p.ready && kind != program.KindDiscovery || !n.allowed(s, at, kind.Class(), now) {
+		return
+	}
 	if kind == program.KindDiscovery {
 		n.discovered(at, m.Data, now)
-		return
-	}
-	if p := n.ports[at]; p == nil || !p.ready {
-		return
-	}
-	if !n.unknown.take(at, now) {
-		n.counters.Dropped++
-		if n.noteOnce(at, now) {
-			n.event(fabric.Event{Kind: fabric.HostLimit, Port: at, Text: "port " + at.String() + " sends more unknown frames than the controller looks at: the rest is dropped"})
-		}
 		return
 	}
 	f, ok := parse(m.Data)
@@ -47,6 +41,7 @@ func (n *Network) packetIn(s *attached, m *openflow.PacketIn) {
 		return
 	}
 	switch {
+	case f.dst == controllerMAC: // an answer
 	case f.by == fabric.FromARP || f.by == fabric.FromNDP:
 		n.resolve(at, f)
 	default:
@@ -125,15 +120,20 @@ func (n *Network) forward(at fabric.PortID, f frame) {
 	}
 }
 
-// flood sends a frame out of all other ports of hosts.
+// flood sends a frame out of all other ports of hosts, unless there are too many.
 func (n *Network) flood(at fabric.PortID, f frame) {
-	n.counters.Flooded++
+	if !n.mayFlood(at, time.Now()) {
+		return
+	}
+	copies := 0
 	out := map[fabric.DPID]openflow.Actions{}
 	for id, p := range n.ports {
 		if p.ready && id != at {
 			out[id.Switch] = append(out[id.Switch], openflow.Output{Port: openflow.PortNo(id.Port)})
+			copies++
 		}
 	}
+	n.flooded(copies)
 	for id, actions := range out {
 		if s := n.switches[id]; s != nil {
 			_ = s.conn.Send(&openflow.PacketOut{Buffer: openflow.NoBuffer, InPort: openflow.PortController, Actions: actions, Data: f.data})
@@ -148,12 +148,31 @@ func (n *Network) askAtOldPort(id fabric.HostID) {
 	if !ok || s == nil {
 		return
 	}
+	n.askHost(s, h)
+}
+
+// hostsPerTick is how many silent hosts are asked in a tick, so that those of a large network, which a leader may have found all at
+// once, do not answer at once.
+const hostsPerTick = 50
+
+// askSilent asks hosts whether they still have their addresses. Switches pass on what hosts ask each other, so that the controller
+// can have seen nothing of a host that is there. n.mu must be held.
+func (n *Network) askSilent() {
+	for _, h := range n.hosts.Silent(hostsPerTick) {
+		if s := n.switches[h.At.Switch]; s != nil {
+			n.askHost(s, h)
+		}
+	}
+}
+
+// askHost asks a host at its port for its addresses. n.mu must be held.
+func (n *Network) askHost(s *attached, h fabric.Host) {
 	for _, a := range h.Addrs {
 		if a.Is4() { // a probe, which claims no address (RFC 5227, section 1.1)
-			n.out(s, h.At.Port, arp(1, h.MAC, id.VLAN, controllerMAC, netip.IPv4Unspecified(), fabric.MAC{}, a))
+			n.out(s, h.At.Port, arp(1, h.MAC, h.VLAN, controllerMAC, netip.IPv4Unspecified(), fabric.MAC{}, a))
 			continue
 		}
-		n.out(s, h.At.Port, neighbour(135, h.MAC, id.VLAN, controllerMAC, netip.IPv6Unspecified(), solicitedNode(a), a))
+		n.out(s, h.At.Port, neighbour(135, h.MAC, h.VLAN, controllerMAC, controllerAddr, solicitedNode(a), a))
 	}
 }
 
@@ -166,4 +185,8 @@ func solicitedNode(a netip.Addr) netip.Addr {
 }
 
 // controllerMAC is the sender of the controller's own questions.
-var controllerMAC = fabric.MAC{0x02, 0x48, 0x47, 0, 0, 1}
+var controllerMAC = fabric.MAC(program.Asker)
+
+// controllerAddr is its address in neighbour discovery, made of the MAC (RFC 4291, appendix A). What a host answers goes to it alone: to
+// a question without an address hosts would answer to all.
+var controllerAddr = netip.MustParseAddr("fe80::48:47ff:fe00:1")

@@ -35,34 +35,47 @@ type world struct {
 	events []fabric.Event
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
-	// cut are the channels that pass nothing, by switch.
-	cut []atomic.Bool
+	// cut are the channels that pass nothing, and channels the newest ones, by switch.
+	cut     []atomic.Bool
+	stalled []atomic.Int64 // until when what the switches send is held, in nanoseconds since 1970
+	// late is how long each message to a switch takes, and each from it, in nanoseconds. The next waits meanwhile.
+	late     [][2]atomic.Int64
+	channels []atomic.Pointer[net.Conn]
 }
 
 // cutConn is a connection of which both directions can fall silent, as in a partition.
 type cutConn struct {
 	net.Conn
-	cut *atomic.Bool
+	cut     *atomic.Bool
+	stalled *atomic.Int64
+	late    *[2]atomic.Int64
 }
 
 func (c cutConn) Write(b []byte) (int, error) {
 	if c.cut.Load() {
 		return len(b), nil
 	}
+	time.Sleep(time.Duration(c.late[0].Load()))
 	return c.Conn.Write(b)
 }
 
 func (c cutConn) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
+		time.Sleep(time.Until(time.Unix(0, c.stalled.Load())))
+		time.Sleep(time.Duration(c.late[1].Load()))
 		if err != nil || !c.cut.Load() {
 			return n, err
 		}
 	}
 }
 
-func newWorld(t *testing.T, switches int, cables [][2]int) *world {
-	w := &world{T: t, net: oftest.NewNetwork(), cut: make([]atomic.Bool, switches)}
+// newWorld returns a network whose switches have the options in turn.
+func newWorld(t *testing.T, switches int, cables [][2]int, options ...oftest.Options) *world {
+	if len(options) == 0 {
+		options = []oftest.Options{{}}
+	}
+	w := &world{T: t, net: oftest.NewNetwork(), cut: make([]atomic.Bool, switches), stalled: make([]atomic.Int64, switches), late: make([][2]atomic.Int64, switches), channels: make([]atomic.Pointer[net.Conn], switches)}
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +83,9 @@ func newWorld(t *testing.T, switches int, cables [][2]int) *world {
 	}
 	ports := make([]int, switches)
 	for n := range switches {
-		s := w.net.AddSwitch(fmt.Sprint("s", n+1), oftest.Options{DatapathID: uint64(n + 1)})
+		o := options[n%len(options)]
+		o.DatapathID = uint64(n + 1)
+		s := w.net.AddSwitch(fmt.Sprint("s", n+1), o)
 		w.sw = append(w.sw, s)
 		must(s.AddPort(oftest.PortOptions{No: 1, Down: true}))
 		must(s.AddPort(oftest.PortOptions{No: 99, Down: true})) // a second host's
@@ -116,7 +131,8 @@ func (w *world) start(generation uint64) {
 					return nil, errors.New("no way to the controller")
 				}
 				ours, theirs := net.Pipe()
-				w.ended.Go(func() { _ = live.Serve(cutConn{ours, &w.cut[i]}) })
+				w.channels[i].Store(&ours)
+				w.ended.Go(func() { _ = live.Serve(cutConn{ours, &w.cut[i], &w.stalled[i], &w.late[i]}) })
 				return theirs, nil
 			})
 		})
@@ -246,6 +262,9 @@ func TestFailures(t *testing.T) {
 		for _, lose := range [][2]bool{{true, true}, {true, false}} {
 			w.cables[0].Lose(lose[0], lose[1])
 			w.settle(time.Second)
+			if got := len(w.live.Plan().Topology.Links()); got != 2*len(ring)-2 {
+				t.Errorf("%d links a second after a cable loses everything (%v)", got, lose)
+			}
 			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
 				t.Errorf("a second after a cable loses everything (%v): no answer: %v", lose, missing)
 			}
@@ -277,8 +296,13 @@ func TestFailures(t *testing.T) {
 
 // A new controller touches nothing that is right: counters go on, and standing traffic loses nothing.
 func TestSuccession(t *testing.T) {
+	t.Run("whole", func(t *testing.T) { testSuccession(t) })
+	t.Run("mixed", func(t *testing.T) { testSuccession(t, mixed...) })
+}
+
+func testSuccession(t *testing.T, options ...oftest.Options) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 4, ring)
+		w := newWorld(t, 4, ring, options...)
 		w.settle(time.Second)
 		w.ping(time.Second)
 		w.settle(time.Second)
@@ -349,6 +373,12 @@ func TestPartition(t *testing.T) {
 				t.Fatalf("while the controller cannot reach switch 2: no answer: %v", missing)
 			}
 		}
+		for range 9 {
+			w.settle(20 * time.Second)
+			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+				t.Fatalf("while the controller cannot reach switch 2 for minutes: no answer: %v", missing)
+			}
+		}
 		status := w.live.Status()
 		if len(status.Switches) != 4 || !status.Settled || status.Switches[1].Problem == nil || status.Switches[1].Address != "" || status.Switches[0].Problem != nil {
 			t.Errorf("while the controller cannot reach switch 2: %+v", status)
@@ -358,17 +388,160 @@ func TestPartition(t *testing.T) {
 		}
 		w.cut[1].Store(false)
 		for range 12 {
-			w.settle(time.Second)
+			time.Sleep(time.Second)
 			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
 				t.Fatalf("after the controller reaches switch 2 again: no answer: %v", missing)
 			}
 		}
+		w.settle(time.Second)
 		w.cut[1].Store(true)
 		w.settle(10 * time.Second)
 		w.cables[0].Unplug()
 		w.settle(time.Second)
 		if got := len(w.live.Plan().Topology.Links()); got != 4 {
 			t.Errorf("%d links, want 4: the cable to a switch that is not reached was unplugged", got)
+		}
+	})
+}
+
+// A switch whose channel is closed, and which connects again, loses no frame, and none of its flows is written again.
+func TestReconnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, [][2]int{{0, 1}, {1, 2}, {2, 3}})
+		w.settle(3 * time.Second)
+		w.ping(time.Second)
+		w.settle(3 * time.Second)
+		began := time.Now()
+		flows := len(w.sw[1].Flows())
+		(*w.channels[1].Load()).Close()
+		for time.Since(began) < 10*time.Second {
+			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+				t.Fatalf("%v after the channel was closed: no answer: %v", time.Since(began), missing)
+			}
+		}
+		if !w.has(fabric.SwitchRemoved, "0000000000000002") {
+			t.Error("the channel was not closed")
+		}
+		w.settle(time.Second)
+		if got := w.sw[1].Flows(); len(got) != flows {
+			t.Errorf("%d flows, %d before", len(got), flows)
+		}
+		for _, f := range w.sw[1].Flows() {
+			if kind, _ := program.KindOf(f.Cookie); kind != program.KindDiscovery && f.Duration.Duration() < time.Since(began) {
+				t.Errorf("a flow was written again: %+v", f)
+			}
+		}
+	})
+}
+
+// A switch that hangs, and forwards nothing while its ports are up, is told from one that only the controller does not reach: others
+// go around it within a second and the time for the change.
+func TestHangs(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		t.Run(map[bool]string{false: "silent", true: "closed"}[closed], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 4, [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}})
+				w.settle(time.Second)
+				w.ping(time.Second)
+				w.settle(time.Second)
+				w.cut[1].Store(true)
+				if closed {
+					(*w.channels[1].Load()).Close()
+				}
+				w.cables[0].Lose(true, true)
+				w.cables[1].Lose(true, true)
+				time.Sleep(1200 * time.Millisecond)
+				synctest.Wait()
+				missing, _ := w.ping(100 * time.Millisecond)
+				for _, m := range missing {
+					if !strings.Contains(m, "h2->") && !strings.HasSuffix(m, "10.0.0.2") && !strings.HasSuffix(m, "fd00::2") {
+						t.Errorf("no answer: %s", m)
+					}
+				}
+				if len(missing) == 0 {
+					t.Error("the switch passes something")
+				}
+				if got := len(w.live.Plan().Topology.Links()); got != 4 {
+					t.Errorf("%d links, want 4", got)
+				}
+			})
+		})
+	}
+}
+
+// A neighbour whose channel is slow for a time is not taken for one to which nothing passes.
+func TestSlowNeighbours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, [][2]int{{0, 1}, {1, 2}, {2, 3}})
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		w.cut[1].Store(true)
+		w.settle(10 * time.Second)
+		for _, slow := range []time.Duration{300, 450, 550, 700, 1500} {
+			until := time.Now().Add(slow * time.Millisecond).UnixNano()
+			w.stalled[0].Store(until)
+			w.stalled[2].Store(until)
+			for range 10 {
+				if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+					t.Fatalf("channels were slow for %v: no answer: %v", slow*time.Millisecond, missing)
+				}
+			}
+		}
+	})
+}
+
+// A controller that starts waits for the switches towards which others have flows.
+func TestSlowReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}})
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		w.stop()
+		w.cut[1].Store(true) // it cannot connect
+		w.start(2)
+		for n := range 40 {
+			if n == 15 {
+				w.cut[1].Store(false)
+			}
+			if missing, _ := w.ping(100 * time.Millisecond); len(missing) > 0 {
+				t.Fatalf("%d ms after the start: no answer: %v", n*200, missing)
+			}
+		}
+		w.settle(10 * time.Second)
+		if got := len(w.live.Plan().Topology.Links()); got != 8 {
+			t.Errorf("%d links, want 8", got)
+		}
+	})
+}
+
+// Hosts that pass on discovery frames make a link of their ports, which do not go down. The network goes on to be planned.
+func TestHostsPassDiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, [][2]int{{0, 1}, {1, 2}})
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(time.Second)
+		passed := [2]int{len(w.hosts[0].Received()), len(w.hosts[1].Received())}
+		for range 120 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			for i := range passed {
+				all := w.hosts[i].Received()
+				for _, r := range all[passed[i]:] {
+					if len(r.Frame) > 14 && r.Frame[12] == 0x88 && r.Frame[13] == 0xcc {
+						w.hosts[1-i].Send(r.Frame)
+					}
+				}
+				passed[i] = len(all)
+			}
+		}
+		if got := len(w.live.Plan().Topology.Links()); got != 6 {
+			t.Errorf("%d links, want 6", got)
+		}
+		if w.has(fabric.SwitchChanged, "contradicts itself") {
+			t.Error("the network contradicts itself")
 		}
 	})
 }
@@ -404,6 +577,13 @@ func TestConfigured(t *testing.T) {
 		back, _ := topology.Link(l.Reverse())
 		if l.Capacity != 100*unit.Mbit || back.Capacity != 50*unit.Mbit || l.Cost != 7 || l.Source != fabric.Configured {
 			t.Errorf("link %+v and %+v", l, back)
+		}
+		status := w.live.Status()
+		if status.Name != "ring" || len(status.Missing) != 0 || status.Switches[0].Name != "one" {
+			t.Errorf("the network is %q without %v, its first switch %q", status.Name, status.Missing, status.Switches[0].Name)
+		}
+		if len(status.MissingLinks) != 2 || status.MissingLinks[0].String() != "0000000000000002/3 -> 0000000000000003/3" {
+			t.Errorf("the missing links are %v, want the one that is elsewhere", status.MissingLinks)
 		}
 		if !w.has(fabric.LinkFaulty, "the configuration says") || !w.has(fabric.LinkAdded, "one/2 -> two/2") {
 			t.Error("no event of a cable in the wrong place, or none with the names")
@@ -492,25 +672,25 @@ func TestMoves(t *testing.T) {
 func TestForgedDiscovery(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	p := fabric.PortID{Switch: 7, Port: 3}
-	good := discoveryFrame([]byte("key"), p, now)
-	if got, err := readDiscovery([]byte("key"), good, now.Add(time.Second)); err != nil || got != p {
+	good := discoveryFrame([]byte("key"), p, ofReflection, now)
+	if got, what, err := readDiscovery([]byte("key"), good, now.Add(time.Second)); err != nil || got != p || what != ofReflection {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if _, err := readDiscovery([]byte("other"), good, now); err != errNoMAC {
+	if _, _, err := readDiscovery([]byte("other"), good, now); err != errNoMAC {
 		t.Errorf("another key: %v", err)
 	}
 	for _, d := range []time.Duration{maxAge + 1, -maxAge - 1} {
-		if _, err := readDiscovery([]byte("key"), good, now.Add(d)); err != errTooOld {
+		if _, _, err := readDiscovery([]byte("key"), good, now.Add(d)); err != errTooOld {
 			t.Errorf("%v later: %v", d, err)
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 1))
-	for i := 14; i < len(good)-2; i++ {
+	for i := 6; i < len(good); i++ {
 		bad := slices.Clone(good)
 		bad[i] ^= byte(1 << r.IntN(8))
-		if got, err := readDiscovery([]byte("key"), bad, now); err == nil && got != p {
-			t.Errorf("byte %d changed: %v", i, got)
+		if got, _, err := readDiscovery([]byte("key"), bad, now); err == nil {
+			t.Errorf("byte %d changed: accepted as of %v", i, got)
 		}
-		_, _ = readDiscovery([]byte("key"), good[:i], now)
+		_, _, _ = readDiscovery([]byte("key"), good[:i], now)
 	}
 }

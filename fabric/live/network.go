@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -25,13 +24,14 @@ const (
 	tick = 100 * time.Millisecond
 	// settle is after what time without a discovery frame a port belongs to hosts: three frames could have come.
 	settle = 3 * tick
-	// linkInterval and linkTimeout find a link that passes nothing within a second: two frames may be lost.
-	linkInterval, linkTimeout = 4 * tick, 9 * tick
+	// linkInterval is the interval of discovery frames at ports of links. After linkTimeout without one the switches are asked, which
+	// takes a tick and two round trips (inquiry): a link that passes nothing is found within a second, and one frame may be lost.
+	linkInterval, linkTimeout = 4 * tick, 7 * tick
 	// silence is after what time without a message a switch cannot be asked about its links.
 	silence = linkInterval + 2*tick
 	// hostInterval is the interval of discovery frames at ports of hosts.
 	hostInterval = 5 * time.Second
-	// firstPlan is after what time the first plan is made: the switches have connected, and three discovery frames have passed.
+	// firstPlan is after what time the first plan is made, and a switch gets its first one, though it is not known what is at each port.
 	firstPlan = 7 * tick
 	// gather is how long further changes are waited for before a plan is made.
 	gather = 5 * time.Millisecond
@@ -66,27 +66,44 @@ type Network struct {
 	hosts    *fabric.HostLearner
 	ports    map[fabric.PortID]*port
 	absent   map[fabric.DPID]absent
-	config   configured
-	labels   map[fabric.DPID]uint16
+	// reflections are what is known of the switches at the other ends of ports, while the controller does not reach them.
+	reflections map[fabric.PortID]*reflection
+	inquiries   map[fabric.LinkID]*inquiry
+	config      configured
+	removed     removed
+	labels      map[fabric.DPID]uint16
+	adopted     map[uint16]bool // the labels towards which switches had flows when they connected
 	// wires counts changes of switches, ports and links, and planned is the count that tree and next are of.
 	wires, planned int
 	plan           *program.Connectivity
 	version        int // of plan
+	handed         handed
 	planning       *time.Timer
 	computing      bool      // a plan is made
 	began          time.Time // when the first switch was attached
+	attached       time.Time // when the last one was
 	ticker         *time.Timer
 	unknown        buckets
+	copies         bucket // of frames to all ports of hosts (floods.go)
 	counters       Counters
+	circuits       circuits
+	traffic        map[fabric.PortID]*traffic
+	forgotten      time.Time // when traffic that is too old was looked for
 }
 
 // attached is a switch that is connected.
 type attached struct {
 	id      fabric.DPID
 	conn    *session.Conn
+	asking  bool // an echo request of inquiries has no answer yet
+	polls   polls
 	wake    chan struct{} // there is a newer plan
 	done    int           // the version of the plan that it has
 	problem error
+
+	metering     metering
+	capabilities fabric.Capabilities
+	crowded      bool // an event has named that it has too many ports
 }
 
 // port is a port that is up.
@@ -100,6 +117,10 @@ type port struct {
 // Counters count what the loop has done.
 type Counters struct {
 	PacketIns, Dropped, Forged, Answered, Flooded, Plans uint64
+	// DroppedFloods are frames to unknown destinations that were not sent to all ports of hosts, because there were too many.
+	DroppedFloods uint64
+	// Resyncs is how often all that a switch has was read, and Errors how often one did not take what it was given.
+	Resyncs, Errors uint64
 }
 
 // New returns a loop without switches, until ctx ends.
@@ -108,8 +129,8 @@ func New(ctx context.Context, o Options) *Network {
 		o.Log = slog.Default()
 	}
 	n := &Network{
-		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{},
-		unknown: buckets{},
+		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{},
+		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{},
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
 	n.mu.Lock()
@@ -147,7 +168,7 @@ func (n *Network) Serve(conn net.Conn) error {
 // Lead becomes the master of a switch, and connects it with the others until its session ends, or the loop. The error is why. The
 // session's messages must go to Handle; it stays open.
 func (n *Network) Lead(c *session.Conn) error {
-	s := &attached{id: fabric.DPID(c.DatapathID()), conn: c, wake: make(chan struct{}, 1)}
+	s := &attached{id: fabric.DPID(c.DatapathID()), conn: c, wake: make(chan struct{}, 1), metering: newMetering()}
 	n.mu.Lock()
 	err := n.accepts(s.id)
 	n.mu.Unlock()
@@ -157,6 +178,7 @@ func (n *Network) Lead(c *session.Conn) error {
 	if _, err := c.SetRole(n.ctx, openflow.RoleMaster, n.options.Generation); err != nil {
 		return fmt.Errorf("switch %v: cannot become its master: %w", s.id, err)
 	}
+	s.capabilities = capabilitiesOf(n.ctx, c)
 	state, err := read(n.ctx, c)
 	if err != nil {
 		return fmt.Errorf("switch %v: cannot read what it has: %w", s.id, err)
@@ -177,16 +199,20 @@ func (n *Network) attach(s *attached) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if old := n.switches[s.id]; old != nil {
-		n.event(fabric.Event{Kind: fabric.SwitchChanged, Switch: s.id, Text: fmt.Sprintf("switch %v connects from %v, and was connected from %v: if it does so again, two switches have this id, so change one", s.id, s.conn.RemoteAddr(), old.conn.RemoteAddr())})
+		n.event(fabric.Event{Kind: fabric.SwitchChanged, Switch: s.id, Text: fmt.Sprintf("switch %v is connected from %v; its connection from %v had not ended", s.id, s.conn.RemoteAddr(), old.conn.RemoteAddr())})
 		n.remove(old)
-		go old.conn.Close()
+		go old.conn.CloseFor(errReplaced)
 	} else {
 		n.event(fabric.Event{Kind: fabric.SwitchAdded, Switch: s.id, Text: fmt.Sprintf("switch %v is connected from %v", s.id, s.conn.RemoteAddr())})
 	}
+	n.counters.Resyncs++ // Lead has read it
 	n.switches[s.id] = s
+	n.lacks(s)
 	now := time.Now()
 	n.returns(s.id, now)
-	n.bind()
+	n.bindPortsOf(s.id)
+	n.checkPorts(s)
+	n.attached = now
 	if n.began.IsZero() {
 		n.began = now
 	}
@@ -206,22 +232,24 @@ func (n *Network) detach(s *attached) {
 		return // it was replaced
 	}
 	why := cmp.Or(s.conn.Err(), n.ctx.Err())
-	if errors.Is(why, session.ErrSilent) {
-		n.keep(s.id)
-	}
 	n.event(fabric.Event{Kind: fabric.SwitchRemoved, Switch: s.id, Text: fmt.Sprintf("switch %v is disconnected: %v", s.id, why)})
 	n.remove(s)
+	if n.accepts(s.id) == nil {
+		n.keep(s.id)
+	}
 	n.replan()
 }
 
 // remove forgets a switch with its links. Its hosts stay: they are behind it when it returns. n.mu must be held.
 func (n *Network) remove(s *attached) {
 	delete(n.switches, s.id)
+	delete(n.config.missing, s.id)
 	for id := range n.ports {
 		if id.Switch == s.id {
 			delete(n.ports, id)
 		}
 	}
+	n.forgetReadings(s)
 	n.events(n.links.SwitchGone(s.id, time.Now()))
 	n.wires++
 }
@@ -250,6 +278,7 @@ func (n *Network) portDown(id fabric.PortID, now time.Time) {
 		return
 	}
 	delete(n.ports, id)
+	n.unplugged(id)
 	n.events(n.links.PortDown(id, now))
 	n.hosts.PortDown(id)
 }
@@ -268,6 +297,7 @@ func (n *Network) Handle(c *session.Conn, m openflow.Message) {
 	case *openflow.PacketIn:
 		n.packetIn(s, m)
 	case *openflow.Error:
+		n.counters.Errors++
 		n.options.Log.Warn("a switch refused a message", "switch", s.id, "error", m)
 	}
 }
@@ -277,7 +307,13 @@ func (n *Network) portStatus(s *attached, m *openflow.PortStatus) {
 	if m.Port.No > openflow.PortMax {
 		return
 	}
-	up := m.Reason != openflow.PortDelete && carries(m.Port)
+	n.bindPortsOf(s.id)
+	n.checkPorts(s)
+	n.crowds(s)
+	if m.Reason == openflow.PortDelete {
+		delete(n.unknown, id)
+	}
+	up := m.Reason != openflow.PortDelete && carries(m.Port) && s.conn.HasPort(m.Port.No)
 	if up == (n.ports[id] != nil) {
 		return
 	}
@@ -300,23 +336,34 @@ func (n *Network) tick() {
 		return
 	}
 	now := time.Now()
-	for _, s := range n.switches {
+	silent := map[fabric.DPID]bool{}
+	for id, s := range n.switches {
 		if s.conn.Silent() >= silence {
-			n.links.Hold(s.id, now)
+			silent[id] = true
 		}
 	}
-	if found := n.links.Expire(now); len(found) > 0 {
-		n.events(found)
-		n.wires++
-		n.replan()
+	if len(silent) > 0 {
+		n.rewired(n.links.Hold(silent, func(neighbour fabric.PortID) bool { return n.passes(neighbour, now) }, now))
 	}
+	n.expireLinks(now)
 	n.expireAbsent(now)
 	if found := n.hosts.Expire(now); len(found) > 0 {
 		n.events(found)
 		n.replan()
 	}
+	n.askSilent()
 	n.discoverDue(now)
+	n.pollDue(now)
 	n.ticker = time.AfterFunc(tick, n.tick)
+}
+
+// rewired takes what was found of links. n.mu must be held.
+func (n *Network) rewired(found []fabric.Event) {
+	if len(found) > 0 {
+		n.events(found)
+		n.wires++
+		n.replan()
+	}
 }
 
 // events passes on what a learner has found. n.mu must be held.
@@ -340,19 +387,18 @@ func (n *Network) event(e fabric.Event) {
 
 // parts are the switches, links and hosts as they are known. n.mu must be held.
 func (n *Network) parts() fabric.Parts {
-	var parts fabric.Parts
-	speeds := map[fabric.PortID]unit.Rate{}
-	parts.Sites = n.config.Sites
+	links, hosts := n.links.Links(), n.hosts.Hosts()
+	parts := fabric.Parts{Sites: n.config.Sites, Switches: make([]fabric.Switch, 0, len(n.switches)), Links: make([]fabric.Link, 0, len(links)), Hosts: make([]fabric.Host, 0, len(hosts))}
+	speeds := make(map[fabric.PortID]unit.Rate, len(n.ports))
 	for id, s := range n.switches {
-		f := s.conn.Features()
 		named, _ := n.config.Switch(id)
-		one := fabric.Switch{ID: id, Name: named.Name, Site: named.Site, Capabilities: fabric.Capabilities{Tables: int(f.Tables)}, Ports: portsOf(s)}
+		one := fabric.Switch{ID: id, Name: named.Name, Site: named.Site, Capabilities: s.capabilities, Ports: portsOf(s)}
 		for _, p := range one.Ports {
 			speeds[fabric.PortID{Switch: id, Port: p.No}] = p.Speed
 		}
 		parts.Switches = append(parts.Switches, one)
 	}
-	for _, l := range n.links.Links() {
+	for _, l := range links {
 		written := n.config.links[l]
 		capacity, source := fabric.Capacity(written.Capacity, 0, min(speeds[l.From], speeds[l.To]))
 		if capacity == 0 {
@@ -361,7 +407,14 @@ func (n *Network) parts() fabric.Parts {
 		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: capacity, Source: source, Cost: max(written.Cost, fabric.DefaultCost)})
 	}
 	n.addAbsent(&parts)
-	for _, h := range n.hosts.Hosts() {
+	linked := make(map[fabric.PortID]bool, len(parts.Links)) // hosts were at some before they had a link
+	for _, l := range parts.Links {
+		linked[l.From], linked[l.To] = true, true
+	}
+	for _, h := range hosts {
+		if linked[h.At] {
+			continue
+		}
 		if n.ports[h.At] != nil || n.isAbsent(h.At.Switch) {
 			parts.Hosts = append(parts.Hosts, h)
 		}
@@ -370,8 +423,10 @@ func (n *Network) parts() fabric.Parts {
 }
 
 // portsOf returns the ports of a switch that can carry frames, with their state.
-func portsOf(s *attached) (all []fabric.Port) {
-	for _, p := range s.conn.Ports() {
+func portsOf(s *attached) []fabric.Port {
+	ports := s.conn.Ports()
+	all, named := make([]fabric.Port, 0, len(ports)), make(map[string]bool, len(ports))
+	for _, p := range ports {
 		if p.No > openflow.PortMax {
 			continue
 		}
@@ -379,6 +434,11 @@ func portsOf(s *attached) (all []fabric.Port) {
 		if !carries(p) {
 			state = fabric.Down
 		}
+		// A switch that cuts off long names can have several ports of one name, which then names only the first.
+		if named[p.Name] {
+			p.Name = ""
+		}
+		named[p.Name] = true
 		all = append(all, fabric.Port{No: fabric.PortNo(p.No), Name: p.Name, Speed: unit.Rate(p.CurrSpeed) * unit.Kbit, State: state})
 	}
 	return all
@@ -387,12 +447,28 @@ func portsOf(s *attached) (all []fabric.Port) {
 // unknownCapacity is the capacity of a link of which nothing is known.
 const unknownCapacity = unit.Gbit
 
-// replan makes a new plan soon. The first waits until the links and hosts are known: the switches may carry traffic, by what
-// an earlier controller gave them. n.mu must be held.
+// replan makes a plan soon. The first waits until it is known what is at each port, but not for long. n.mu must be held.
 func (n *Network) replan() {
-	if n.planning == nil {
-		n.planning = time.AfterFunc(max(gather, firstPlan-time.Since(n.began)), n.makePlan)
+	wait := gather
+	if n.plan == nil && !n.decided() {
+		wait = max(gather, firstPlan-time.Since(n.began))
 	}
+	switch {
+	case n.planning == nil:
+		n.planning = time.AfterFunc(wait, n.makePlan)
+	case n.plan == nil: // it can be known now, or no longer, as a switch has connected
+		n.planning.Reset(wait)
+	}
+}
+
+// decided reports whether it is known what is at each port: hosts, or another switch. n.mu must be held.
+func (n *Network) decided() bool {
+	for _, p := range n.ports {
+		if !p.ready && !p.heard {
+			return false
+		}
+	}
+	return true
 }
 
 // makePlan makes a plan of what is known, and wakes all switches. The plan of a thousand switches takes a third of a second, in
@@ -402,13 +478,21 @@ func (n *Network) makePlan() {
 	defer n.making.Unlock()
 	n.mu.Lock()
 	n.planning = nil
-	parts, labels, before, wires := n.parts(), maps.Clone(n.labels), n.plan, n.wires
+	switch {
+	case n.ctx.Err() != nil:
+		n.mu.Unlock()
+		return
+	case n.plan == nil && n.awaits():
+		n.planning = time.AfterFunc(tick, n.makePlan)
+		n.mu.Unlock()
+		return
+	}
+	parts, labels, before, wires, circuits := n.parts(), maps.Clone(n.labels), n.plan, n.wires, n.circuits
 	sameWires := before != nil && n.planned == wires
 	ready := map[fabric.PortID]bool{}
 	for id, p := range n.ports {
 		ready[id] = p.ready
 	}
-	ended := n.ctx.Err() != nil
 	n.computing = true
 	n.mu.Unlock()
 	defer func() {
@@ -416,12 +500,9 @@ func (n *Network) makePlan() {
 		defer n.mu.Unlock()
 		n.computing = false
 	}()
-	if ended {
-		return
-	}
 	t, err := fabric.New(parts)
 	if err != nil {
-		n.options.Log.Error("the network contradicts itself", "error", err)
+		n.contradiction(err)
 		return
 	}
 	if labels, err = program.AssignLabels(labels, t.Switches()); err != nil {
@@ -434,6 +515,7 @@ func (n *Network) makePlan() {
 	} else {
 		c.Tree, c.Next = t.SpanningTree(), t.NextHops()
 	}
+	c.Circuits = circuits.plan(t, before)
 	var links []fabric.PortID
 	for _, l := range t.Links() {
 		links = append(links, l.From)
@@ -441,25 +523,25 @@ func (n *Network) makePlan() {
 	n.install(c, wires, links)
 }
 
+// contradiction makes an event of what does not fit together, so that there is no plan for it.
+func (n *Network) contradiction(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.options.Log.Error("the network contradicts itself", "error", err)
+	n.event(fabric.Event{Kind: fabric.SwitchChanged, Text: fmt.Sprintf("the network contradicts itself, so switches keep the flows that they have: %v", err)})
+}
+
 // install makes a plan the one in force.
 func (n *Network) install(c *program.Connectivity, wires int, links []fabric.PortID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	maps.Copy(n.labels, c.Labels) // a switch that returns has its label again
+	before := n.plan
 	n.plan, n.planned = c, wires
 	n.version++
 	n.counters.Plans++
 	n.events(n.hosts.SetLinkPorts(links, time.Now()))
-	for _, s := range n.switches {
-		s.wakeUp()
-	}
-}
-
-func (s *attached) wakeUp() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	n.hand(before)
 }
 
 // Plan returns the plan in force, nil before the first.
@@ -492,7 +574,7 @@ func (n *Network) Settled() bool {
 }
 
 // planPending reports whether a newer plan is due or being made. n.mu must be held.
-func (n *Network) planPending() bool { return n.planning != nil || n.computing }
+func (n *Network) planPending() bool { return n.planning != nil || n.computing || n.circuits.moving }
 
 // current reports whether a switch has what the newest plan says. n.mu must be held.
 func (n *Network) current(s *attached) bool {

@@ -1,36 +1,52 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
-	"headgate.dev/headgate/unit"
 )
 
 // Status is the network at one moment.
 type Status struct {
 	At time.Time
+	// Name and Sites are what an operator wrote. Missing are switches that an operator listed and that are not in Switches, and
+	// MissingLinks those directions of links that are not in Links, as far as the numbers of their ports are known.
+	Name         string
+	Sites        []fabric.Site
+	Missing      []fabric.SwitchConfig
+	MissingLinks []fabric.LinkID
+	// Removed are switches that an operator has removed from the list in the last minutes (removedTime), or that may no longer connect.
+	// RemovedLinks are the names of links that have ended with a change of the configuration, also because an end has another name.
+	Removed      []fabric.SwitchConfig
+	RemovedLinks []LinkLabel
 	// Settled reports that every switch has what the newest plan says.
 	Settled  bool
 	Switches []SwitchStatus // by datapath id
 	Links    []LinkStatus   // in the order of their identities
 	Hosts    []fabric.Host  // in the order of their identities
-	Faults   []fabric.LinkFault
+	Faults   []fabric.Fault
 	Counters Counters
 }
 
 // SwitchStatus is a switch that is connected, or whose channel is silent.
 type SwitchStatus struct {
 	ID      fabric.DPID
+	Name    string // that an operator wrote, and the site
+	Site    string
 	Address string        // from which it is connected; "" while its channel is silent
 	Desc    openflow.Desc // its own description
-	Ports   []PortStatus  // by number
+	// Capabilities are what it can do. program.Lost describes what the network lacks because of them.
+	Capabilities fabric.Capabilities
+	Ports        []PortStatus // by number
+	// SurplusPorts is how many ports the switch has beyond session.MaxPorts. They are not used, and not in Ports.
+	SurplusPorts int
+	// UnknownStructures is how many messages and parts of them, such as actions, were not understood since the switch connected
+	// (openflow.DecodeCount).
+	UnknownStructures uint64
 	// Current reports that the switch has what the newest plan says, and Problem is why it does not, nil if that is not known.
 	Current bool
 	Problem error
@@ -57,57 +73,17 @@ const (
 type PortStatus struct {
 	fabric.Port
 	Use PortUse
+	fabric.PortTraffic
 }
 
-// LinkStatus is a link. Assumed reports that nothing is known of its capacity, so that 1 Gbit/s is taken for it.
+// LinkStatus is a link.
 type LinkStatus struct {
 	fabric.Link
+	// Assumed reports that nothing is known of its capacity, so that 1 Gbit/s is taken for it.
 	Assumed bool
-}
-
-// Status returns the network as it is now.
-func (n *Network) Status() Status {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	parts := n.parts()
-	out := Status{At: time.Now(), Settled: !n.planPending() && (n.plan != nil || len(n.switches) == 0), Hosts: parts.Hosts, Faults: n.links.Faults(), Counters: n.counters}
-	linked := map[fabric.PortID]bool{}
-	for _, l := range parts.Links {
-		linked[l.From] = true
-	}
-	speeds := map[fabric.PortID]unit.Rate{}
-	for _, s := range parts.Switches {
-		one := SwitchStatus{ID: s.ID, Problem: errAbsent}
-		if at := n.switches[s.ID]; at != nil {
-			one = SwitchStatus{ID: s.ID, Address: at.conn.RemoteAddr().String(), Desc: at.conn.Desc(), Problem: at.problem, Current: n.current(at)}
-			out.Settled = out.Settled && one.Current
-		}
-		for _, p := range s.Ports {
-			id := fabric.PortID{Switch: s.ID, Port: p.No}
-			speeds[id] = p.Speed
-			one.Ports = append(one.Ports, PortStatus{p, use(n.ports[id], linked[id])})
-		}
-		out.Switches = append(out.Switches, one)
-	}
-	for _, l := range parts.Links {
-		out.Links = append(out.Links, LinkStatus{l, l.Source == fabric.Reported && min(speeds[l.From], speeds[l.To]) == 0})
-	}
-	slices.SortFunc(out.Switches, func(a, b SwitchStatus) int { return cmp.Compare(a.ID, b.ID) })
-	return out
-}
-
-func use(p *port, linked bool) PortUse {
-	switch {
-	case p == nil:
-		return Unused
-	case linked:
-		return ToSwitch
-	case p.heard:
-		return Faulty
-	case p.ready:
-		return ToHosts
-	}
-	return Undecided
+	fabric.Traffic
+	// Sends and Receives are the last readings of the ports at its ends, the zero value if there is none.
+	Sends, Receives fabric.PortCounters
 }
 
 // Topology returns the switches, links and hosts as they are now.
@@ -120,13 +96,21 @@ func (n *Network) Topology() (*fabric.Topology, error) {
 // ErrNoSwitch: no switch with the id is connected.
 var ErrNoSwitch = errors.New("no such switch is connected")
 
+// connected returns a switch that is connected, or ErrNoSwitch.
+func (n *Network) connected(id fabric.DPID) (*attached, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.switches[id]; s != nil {
+		return s, nil
+	}
+	return nil, ErrNoSwitch
+}
+
 // Flows asks a switch for all its flows with their counters, also those of other programs.
 func (n *Network) Flows(ctx context.Context, id fabric.DPID) ([]openflow.FlowStats, error) {
-	n.mu.Lock()
-	s := n.switches[id]
-	n.mu.Unlock()
-	if s == nil {
-		return nil, ErrNoSwitch
+	s, err := n.connected(id)
+	if err != nil {
+		return nil, err
 	}
 	flows, err := flowsOf(ctx, s.conn)
 	if err != nil {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ func (h had) state(s *attached) (*program.State, error) {
 
 // synchronize brings a switch to each newer plan from the state that it has, until its channel ends.
 func (n *Network) synchronize(s *attached, state *program.State) {
+	n.awaitFirst(s, state)
 	have := had{read: state}
 	again, audit, counted := time.NewTimer(time.Hour), time.NewTimer(auditInterval), time.NewTimer(countInterval)
 	defer again.Stop()
@@ -91,22 +93,13 @@ func (n *Network) complete(s *attached, have had) bool {
 	return err != nil || int(sum.Flows) == have.flows // with an error the session ends, or the switch cannot tell
 }
 
-func (n *Network) planFor(s *attached) (*program.Connectivity, int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.plan == nil {
-		return nil, 0
-	}
-	if _, ok := n.plan.Topology.Switch(s.id); !ok {
-		return nil, 0 // the plan is older than the switch
-	}
-	return n.plan, n.version
-}
-
 func (n *Network) brought(s *attached, version int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.done, s.problem = version, err
+	if err != nil && s.conn.Err() == nil {
+		n.counters.Errors++
+	}
 }
 
 // bring brings a switch to a plan from what it had, and returns what it has.
@@ -115,47 +108,80 @@ func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, er
 	if err != nil {
 		return have, err
 	}
+	if err := s.metering.lock(n.ctx); err != nil {
+		return have, err
+	}
+	defer s.metering.unlock()
+	n.limit(s, c, &want)
 	state, err := have.state(s)
 	if state == nil && err == nil {
+		n.mu.Lock()
+		n.counters.Resyncs++
+		n.mu.Unlock()
 		state, err = read(n.ctx, s.conn)
 	}
 	if err != nil {
 		return had{}, fmt.Errorf("cannot read what it has: %w", err)
 	}
+	var kept program.State // circuits of an earlier controller
+	if c.Circuits == nil {
+		rest := state.WithoutCircuits()
+		kept, state = state.Circuits(), &rest
+	}
+	s.metering.correct(state, have.plan == nil)
 	plan, err := program.Diff(want, *state, program.Managed)
 	if err != nil {
 		return have, err
 	}
+	var refused error
 	for _, step := range plan.Steps {
 		messages := make([]openflow.Message, len(step))
 		for i, c := range step {
 			messages[i] = c.Message
 		}
 		ctx, cancel := context.WithTimeout(n.ctx, stepTimeout)
-		err := s.conn.Apply(ctx, messages...)
+		err := n.applyStep(ctx, s, messages)
 		cancel()
 		if err != nil {
-			return had{}, explain(err, step) // what it has is read again
+			// The other steps are made all the same: a deletion can free the space that was missing. Later errors mostly
+			// follow from the first.
+			refused = cmp.Or(refused, explain(err, step))
+			if s.conn.Err() != nil || !isRefusal(err) {
+				return had{}, refused
+			}
 		}
+	}
+	if refused != nil {
+		return had{}, refused // what it has is read again
 	}
 	for _, c := range plan.Collisions {
 		err = errors.Join(err, errors.New(c.String()))
 	}
-	return had{plan: c, foreign: state.Foreign(program.Managed), flows: len(want.Flows) - len(plan.Collisions)}, err
+	s.metering.becomes(want, c.Circuits, s.id)
+	return had{plan: c, foreign: state.Foreign(program.Managed).With(kept), flows: len(want.Flows) - len(plan.Collisions) + len(kept.Flows)}, err
 }
 
-// explain adds to the errors of changes what they were for.
+// explain adds to the first error of changes what the change was for, and to that how many more there are.
 func explain(err error, step []program.Change) error {
 	var refused *session.Refused
 	if !errors.As(err, &refused) {
 		return err
 	}
+	text := ""
+	if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 1 {
+		text = fmt.Sprintf(" (and %d more changes)", len(all.Unwrap())-1)
+	}
 	for _, c := range step {
 		if c.Message == refused.Message {
-			return fmt.Errorf("to %s: %w", c.Why, err)
+			return fmt.Errorf("to %s: %w%s", c.Why, refused, text)
 		}
 	}
 	return err
+}
+
+func isRefusal(err error) bool {
+	var refused *session.Refused
+	return errors.As(err, &refused)
 }
 
 // read reads what a switch has.
@@ -167,14 +193,29 @@ func read(ctx context.Context, c *session.Conn) (*program.State, error) {
 		return nil, err
 	}
 	groups, err := session.Ask[*openflow.GroupDescReply](ctx, c, &openflow.GroupDescRequest{})
-	if err != nil {
+	if err = without(err); err != nil {
 		return nil, err
 	}
 	meters, err := session.Ask[*openflow.MeterConfigReply](ctx, c, &openflow.MeterConfigRequest{Meter: openflow.MeterAll})
-	if err != nil {
+	if err = without(err); err != nil {
 		return nil, err
 	}
-	return &program.State{Flows: flows, Groups: groups.Groups, Meters: meters.Meters}, nil
+	state := &program.State{Flows: flows}
+	if groups != nil {
+		state.Groups = groups.Groups
+	}
+	if meters != nil {
+		state.Meters = meters.Meters
+	}
+	return state, nil
+}
+
+// without returns nil for the error of a switch that has no groups, or no meters.
+func without(err error) error {
+	if isRefusal(err) {
+		return nil
+	}
+	return err
 }
 
 // flowsOf reads all flows of a switch.

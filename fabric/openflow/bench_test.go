@@ -5,6 +5,12 @@ import (
 	"testing"
 )
 
+// change is a flow-mod of the size that most have.
+var change = &FlowMod{
+	Priority: 1000, Cookie: 1, Buffer: NoBuffer, OutPort: PortAny, OutGroup: GroupAny, Match: Match{VLAN(3072)},
+	Instructions: Instructions{ApplyActions{Actions{Group{Group: 7}}}},
+}
+
 // small are the messages of which a controller gets many.
 var small = []struct {
 	name string
@@ -16,11 +22,13 @@ var small = []struct {
 		Match:        Match{EthType(ethIPv4), IPv4Dst(netip.MustParsePrefix("10.0.0.0/8"))},
 		Instructions: Instructions{ApplyActions{Actions{Output{Port: 2}}}},
 	}}}}},
+	{"flow-mod", change},
+	{"flow-mod in a bundle", &BundleAdd{ID: 1, Flags: BundleAtomic | BundleOrdered, Message: change}},
 	{"echo", &EchoReply{Data: make([]byte, 8)}},
 	{"barrier", &BarrierReply{}},
 }
 
-// BenchmarkDecode counts the messages that one processor decodes.
+// BenchmarkDecode counts the messages that one processor decodes, and their bytes.
 func BenchmarkDecode(b *testing.B) {
 	for _, s := range small {
 		b.Run(s.name, func(b *testing.B) {
@@ -36,6 +44,7 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+			b.ReportMetric(float64(len(wire)), "bytes/message")
 		})
 	}
 }

@@ -20,7 +20,7 @@
 // field and its offset, and allocates up to 16 times the bytes of a message (TestMemory; 81 times when lists grew by
 // doubling). Bytes without a meaning are ignored, and written as zeros. Messages, match fields, instructions, actions,
 // bands and properties of unknown types or of experimenters are kept as bytes, and written again as they were;
-// CountUnknown counts them. Append refuses what Decode would.
+// DecodeCount counts them. Append refuses what Decode would.
 //
 // Whether a switch accepts a message is not decided here, apart from Match.Check: prerequisites, values and masks of
 // fields are the same for all switches, while tables, groups, meters and actions differ.
@@ -32,8 +32,8 @@
 //
 // # Tests
 //
-// Two other implementations judge the bytes of generated messages of every kind: ovs-ofctl prints them (ovs_test.go),
-// and os-ken parses and serialises them (osken_test.go). Tables in these files list what they cannot judge. Decoding
+// Two other implementations judge the bytes of generated messages of every kind: ovs-ofctl prints them, and
+// os-ken parses and serialises them (package judge, which lists what they cannot judge). Decoding
 // takes 33 ns (barrier) to 360 ns (a flow with its counters) of a processor, 30 to 2.8 million messages/s, with 1 to 10
 // allocations (BenchmarkDecode, AMD EPYC).
 //

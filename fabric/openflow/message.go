@@ -169,12 +169,19 @@ func Length(b []byte) (int, error) {
 // Decode reads one message, which must fill b. The message keeps no reference to b. A DecodeError names the
 // message, the field and its offset. Hello and error messages may be of any version, the others only of Version.
 func Decode(b []byte) (xid uint32, m Message, err error) {
+	xid, m, _, err = DecodeCount(b)
+	return xid, m, err
+}
+
+// DecodeCount is Decode, and returns as well how many structures of the message are kept as bytes because they are of experimenters,
+// or of types that OpenFlow 1.3 does not define: messages, match fields, instructions, actions, meter bands and properties.
+func DecodeCount(b []byte) (xid uint32, m Message, unknown int, err error) {
 	c := codec{b: b, end: len(b)}
 	m = c.decode()
 	if c.err != nil {
-		return 0, nil, c.err
+		return 0, nil, 0, c.err
 	}
-	return c.xid, m, nil
+	return c.xid, m, c.unknown, nil
 }
 
 // decode reads a message with its header that fills the bytes to the end.
@@ -214,13 +221,4 @@ func (c *codec) decode() Message {
 		c.fail("ofp_header.length", start+2, "%d bytes, %d more than the message has", n, c.end-c.off)
 	}
 	return m
-}
-
-// CountUnknown returns how many structures of a message are kept as bytes because they are of experimenters, or of
-// types that OpenFlow 1.3 does not define: messages, match fields, instructions, actions, meter bands and
-// properties. It encodes the message to find them.
-func CountUnknown(m Message) int {
-	c := codec{encoding: true}
-	c.encode(m)
-	return c.unknown
 }

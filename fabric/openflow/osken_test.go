@@ -1,4 +1,4 @@
-package openflow
+package openflow_test
 
 import (
 	"bytes"
@@ -6,15 +6,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-)
 
-// notByOSKen are kinds of messages that os-ken 4.2.2 cannot give back, with the reason.
-var notByOSKen = map[string]string{
-	"experimenter reply": "it adds 16 bytes for each, whatever the length, and reads beyond the end",
-	"unknown":            "it has no parser for types that OpenFlow 1.3 does not define",
-	"unknown request":    "it has no parser for types that OpenFlow 1.3 does not define",
-	"unknown reply":      "it has no parser for types that OpenFlow 1.3 does not define",
-}
+	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/judge"
+)
 
 // os-ken parses each message and serialises it to the same bytes.
 func TestOSKen(t *testing.T) {
@@ -32,37 +27,29 @@ func TestOSKen(t *testing.T) {
 
 	var names []string
 	var all [][]byte
-	for _, k := range kinds {
-		if notByOSKen[k.name] != "" {
+	for _, k := range judge.Kinds {
+		if judge.NotByOSKen[k.Name] != "" {
 			continue
 		}
-		for _, m := range corpus(k.draw, perKind, true) {
-			if out, ok := m.(*PacketOut); ok && len(out.Actions) == 0 && len(out.Data) > 0 {
+		for _, m := range judge.Corpus(k, perKind, true) {
+			if out, ok := m.(*openflow.PacketOut); ok && len(out.Actions) == 0 && len(out.Data) > 0 {
 				continue // it writes its fields over the first bytes of the packet
 			}
-			b, err := Append(nil, uint32(len(all)), m)
+			b, err := openflow.Append(nil, uint32(len(all)), m)
 			if err != nil {
-				t.Fatalf("%s: %v", k.name, err)
+				t.Fatalf("%s: %v", k.Name, err)
 			}
-			names, all = append(names, k.name), append(all, b)
+			names, all = append(names, k.Name), append(all, b)
 		}
 	}
-	c = exec.Command(strings.TrimSpace(string(python)), "testdata/osken.py")
-	c.Stdin = bytes.NewReader(bytes.Join(all, nil))
-	problems.Reset()
-	c.Stderr = &problems
-	out, err := c.Output()
+	lines, err := judge.OSKen(t.Context(), strings.TrimSpace(string(python)), all)
 	if err != nil {
-		t.Fatalf("osken.py: %v\n%s", err, &problems)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if len(lines) != len(all) {
-		t.Fatalf("os-ken answers %d messages, want %d", len(lines), len(all))
+		t.Fatal(err)
 	}
 	for i, line := range lines {
 		if want := hex.EncodeToString(all[i]); line != want {
 			t.Errorf("%s %d: os-ken gives\n%s\nwant\n%s", names[i], i, line, want)
 		}
 	}
-	t.Logf("%d messages of %d kinds", len(all), len(kinds)-len(notByOSKen))
+	t.Logf("%d messages of %d kinds", len(all), len(judge.Kinds)-len(judge.NotByOSKen))
 }

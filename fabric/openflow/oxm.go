@@ -186,6 +186,20 @@ func (id FieldID) info() *fieldInfo {
 // Class is the class of a field, such as ClassBasic.
 func (id FieldID) Class() uint16 { return uint16(id >> 7) }
 
+// Bits is the size of the value in bits, 0 if OpenFlow 1.3 does not define the field.
+func (id FieldID) Bits() int {
+	if f := id.info(); f != nil {
+		return f.bits
+	}
+	return 0
+}
+
+// Maskable tells whether the field may have a mask (table 12 in section 7.2.3.7).
+func (id FieldID) Maskable() bool {
+	f := id.info()
+	return f != nil && f.maskable
+}
+
 // String is the name in the specification in lower case, such as "eth_dst", which ovs-ofctl accepts.
 func (id FieldID) String() string {
 	if f := id.info(); f != nil {

@@ -1,67 +1,9 @@
 package openflow
 
 import (
-	"reflect"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
-
-// The parts of replies, mixed with those of others, give the replies that were divided.
-func TestReassembler(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := gen{T: t}
-		type sent struct {
-			want  []Port
-			parts []*MultipartReply
-		}
-		replies := map[uint32]*sent{}
-		for xid := range uint32(rapid.IntRange(1, 4).Draw(t, "replies")) {
-			s := &sent{}
-			for range rapid.IntRange(1, 4).Draw(t, "parts") {
-				ports := few(g, 3, "ports", g.portDesc)
-				s.want = append(s.want, ports...)
-				s.parts = append(s.parts, &MultipartReply{More: true, Body: &PortDescReply{ports}})
-			}
-			s.parts[len(s.parts)-1].More = false
-			replies[xid] = s
-		}
-		var r Reassembler
-		for len(replies) > 0 {
-			var left []uint32
-			for xid := range uint32(4) {
-				if replies[xid] != nil {
-					left = append(left, xid)
-				}
-			}
-			xid := rapid.SampledFrom(left).Draw(t, "next")
-			s := replies[xid]
-			b, err := Append(nil, xid, s.parts[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, m, err := Decode(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.parts = s.parts[1:]
-			got, err := r.Add(xid, m.(*MultipartReply), len(b))
-			if err != nil || (got != nil) != (len(s.parts) == 0) {
-				t.Fatalf("with %d parts to come: %v, %v", len(s.parts), got, err)
-			}
-			if got != nil {
-				if want := (&MultipartReply{Body: &PortDescReply{s.want}}); !reflect.DeepEqual(got, want) {
-					t.Fatalf("%v, want %v", got, want)
-				}
-				delete(replies, xid)
-			}
-		}
-		if n, bytes := r.Pending(); n != 0 || bytes != 0 {
-			t.Fatalf("%d replies of %d bytes wait", n, bytes)
-		}
-	})
-}
 
 // Replies of each kind with a list can be in parts.
 func TestReassemblerKinds(t *testing.T) {

@@ -64,7 +64,7 @@ func TestWire(t *testing.T) {
 }
 
 // What is kept as bytes is counted.
-func TestCountUnknown(t *testing.T) {
+func TestDecodeCount(t *testing.T) {
 	f, err := NewField(ClassNXM1<<7|3, []byte{1}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +76,12 @@ func TestCountUnknown(t *testing.T) {
 		&PacketOut{Actions: Actions{SetField{f}, UnknownAction{99, make([]byte, 4)}, ExperimenterAction{}}},
 		&MeterMod{Bands: []Band{UnknownBand{Kind: 9, Body: make([]byte, 4)}, ExperimenterBand{}, DropBand{}, ExperimenterBand{}, ExperimenterBand{}}},
 	} {
-		if got := CountUnknown(m); got != want {
-			t.Errorf("%v: %d, want %d", m, got, want)
+		b, err := Append(nil, 1, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, got, err := DecodeCount(b); got != want || err != nil {
+			t.Errorf("%v: %d and %v, want %d", m, got, err, want)
 		}
 	}
 }

@@ -1,19 +1,18 @@
-// Package ovsdb reads, follows and changes the configuration of Open vSwitch: bridges, ports, interfaces and
-// controllers, in the database Open_vSwitch of an ovsdb-server. It is a client of the OVSDB protocol, JSON-RPC 1.0
-// over a Unix socket, TCP or TLS (RFC 7047; ovsdb-server(7) for what the server does differently; the columns are
-// those of ovs-vswitchd.conf.db(5)).
+// Package ovsdb reads the configuration of Open vSwitch and connects its bridges to controllers: bridges, ports,
+// interfaces and controllers, in the database Open_vSwitch of an ovsdb-server. It is a client of the OVSDB protocol,
+// JSON-RPC 1.0 over a Unix socket, TCP or TLS (RFC 7047; ovsdb-server(7) for what the server does differently; the
+// columns are those of ovs-vswitchd.conf.db(5)).
 //
-//   - Dial opens a Session. Session.Snapshot reads the database once, and Session.Call sends any other request.
-//   - Monitor follows the database over connections of its own, and passes each new state as a whole, a Snapshot.
-//   - Session.EnsureBridge makes a bridge as a BridgeConfig describes it. It writes only differences, and removes
-//     only what the BridgeConfig lists for removal. Session.WaitApplied waits until ovs-vswitchd has applied them.
+//   - Dial opens a Session. Session.Snapshot reads the whole state in one transaction.
+//   - Session.Connect makes bridges ready for the controllers of Headgate, and Session.Disconnect restores what they had.
+//   - Session.Running reports whether an ovs-vswitchd serves the database. Session.WaitApplied waits until it has applied
+//     a change, and Session.WaitConnected until bridges are connected to their controllers.
 //
 // # Departures
 //
-// Monitor uses the method monitor of RFC 7047, not monitor_cond or monitor_cond_since of ovsdb-server(7). An update
-// of monitor has whole rows, so that no state can be wrong because a difference was applied to another row than the
-// server's. Conditions would select rows, and all rows of these tables are of use. After a reconnect the whole
-// database is read again, because a row that was deleted in the meantime is in no update.
+// Connect keeps what it changes in external_ids of the bridge and of the table Open_vSwitch, as JSON under the key
+// headgate-before, so that it is in the database's backups and gone with the bridge. A value that another client has
+// changed since stays as it is.
 //
 // Columns and tables that an older database does not have (Datapath came with OVS 2.13) are left out of requests, as
 // the server's schema says, and their values are zero.
@@ -27,8 +26,15 @@
 //
 // # Out of scope
 //
+// The package does not create or delete bridges and ports: an operator, a hypervisor or a container engine does, with
+// tools of their own such as ovs-vsctl.
+//
+// It does not follow the database with the methods monitor of RFC 7047 and monitor_cond of ovsdb-server(7). The controller
+// learns of ports and links by OpenFlow (port status). Only WaitConnected waits for a change that another client makes.
+// ovs-vswitchd writes is_connected every 5 s, so that updates would shorten this wait by at most 0.2 s.
+//
 // What a datapath can do with OpenFlow, such as the number and the largest rate of its meters, is not in OVSDB: it is
 // in OpenFlow's replies to multipart requests (meter features, table features). Only what the columns of the table
-// Datapath have is here. Statistics, mirrors, QoS, bonds, managers and certificates of the switch, other databases, and
-// clustered databases, of which only one server may write, are left out.
+// Datapath have is here. Statistics, mirrors, QoS, bonds, managers, other databases, and clustered databases, of which only
+// one server may write, are left out.
 package ovsdb

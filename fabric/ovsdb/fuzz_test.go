@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -19,7 +20,7 @@ func FuzzValues(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, v := range []any{new(UUID), new(Set[string]), new(Set[int64]), new(Set[bool]), new(Set[UUID]), new(Map[string]), new(Map[UUID])} {
+		for _, v := range []any{new(uuid), new(setOf[string]), new(setOf[int64]), new(setOf[bool]), new(setOf[uuid]), new(mapOf[string]), new(mapOf[uuid])} {
 			if json.Unmarshal(text, v) != nil {
 				continue
 			}
@@ -38,16 +39,22 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// FuzzUpdate: no update panics, and what a snapshot has was in the rows.
-func FuzzUpdate(f *testing.F) {
-	requested := allColumns()
-	f.Add([]byte(`{}`))
-	f.Add([]byte(smallUpdate))
-	f.Add([]byte(`{"Bridge":{"` + someUUID + `":{"old":{}}}}`))
-	f.Add([]byte(`{"Nope":{}}`))
+// FuzzState: no answer of a server to the reading of all tables panics. A snapshot has what was in the rows, and the
+// operations of Connect and Disconnect can be sent.
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`[]`))
+	f.Add([]byte(`[{"error":"resources exhausted"}]`))
+	f.Add([]byte(smallState))
+	f.Add([]byte(strings.Replace(smallState, `"external_ids":["map",[]],"stp`, `"external_ids":["map",[["headgate-before","{\"rows\":[null,{\"target\":1}],\"settings\":null}"]]],"stp`, 1)))
+	// With a controller, which has most of the columns that are kept for Disconnect.
+	f.Add([]byte(strings.Replace(strings.Replace(smallState, `"controller":["set",[]]`, `"controller":["uuid","`+someUUID+`"]`, 1), `{"rows":[]}`,
+		`{"rows":[{"_uuid":["uuid","`+someUUID+`"],"target":"tcp:192.0.2.1:6653","is_connected":true,"type":["set",[]],"role":"master",
+		"connection_mode":"in-band","max_backoff":2000,"status":["map",[["last_error","x"]]],"external_ids":["map",[]],"inactivity_probe":["set",[]],
+		"enable_async_messages":false,"controller_queue_size":["set",[]],"controller_rate_limit":["set",[]],"controller_burst_limit":["set",[]],
+		"local_ip":["set",[]],"local_netmask":["set",[]],"local_gateway":["set",[]],"other_config":["map",[["dscp","3"]]]}]}`, 1)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		state := tables{}
-		if state.apply(text, requested) != nil {
+		state, err := tablesOf(text)
+		if err != nil {
 			return
 		}
 		s, err := state.snapshot()
@@ -57,8 +64,21 @@ func FuzzUpdate(f *testing.F) {
 		if len(s.Bridges) > len(state["Bridge"]) || len(s.Bridges) != len(state.root().bridges) {
 			t.Errorf("%d bridges of %d rows", len(s.Bridges), len(state["Bridge"]))
 		}
-		if _, err := (BridgeConfig{Name: "br0", FailMode: Secure, Controllers: []string{"tcp:192.0.2.1"}}).operations(state); err != nil {
-			t.Log(err)
+		connect := ConnectConfig{Bridges: []string{"br0"}, Controllers: []string{"tcp:192.0.2.1:6653"}, Replace: true}
+		for what, plan := range map[string]func() (*plan, error){
+			"Connect":    func() (*plan, error) { return connect.plan(state) },
+			"Disconnect": func() (*plan, error) { return disconnect(state, connect.Bridges) },
+		} {
+			p, err := plan()
+			if err != nil {
+				continue // it is refused, with a reason
+			}
+			if _, err := json.Marshal(p.operations); err != nil {
+				t.Errorf("the operations of %s cannot be sent: %v", what, err)
+			}
+			if len(p.changes) > 0 && len(p.operations) == 0 {
+				t.Errorf("%s has the changes %v and no operations", what, p.changes)
+			}
 		}
 	})
 }
@@ -71,7 +91,7 @@ func FuzzServer(f *testing.F) {
 	f.Add([]byte(`{"id":1,"result":[{"rows":[]},{"error":"timed out"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		ours, theirs := net.Pipe()
-		s := newSession(ours, "fake", 1<<16, false)
+		s := newSession(ours, "fake", 1<<16)
 		go io.Copy(io.Discard, theirs)
 		go func() {
 			theirs.Write(text)
@@ -86,7 +106,7 @@ func FuzzServer(f *testing.F) {
 		if ctx.Err() != nil {
 			t.Error("the call did not end with the connection")
 		}
-		<-s.Done()
+		<-s.done
 		s.Close()
 	})
 }

@@ -25,10 +25,20 @@ type peer struct {
 func newPeer(t *testing.T, limit int64) (*Session, *peer) {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { theirs.Close() })
-	return newSession(ours, "fake", limit, false), peerOn(t, theirs)
+	return newSession(ours, "fake", limit), peerOn(t, theirs)
 }
 
 func peerOn(t *testing.T, conn net.Conn) *peer { return &peer{conn, t, json.NewDecoder(conn)} }
+
+// ended returns why a session has ended, nil if it has not.
+func ended(s *Session) error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
 
 // next returns the next message of the session.
 func (p *peer) next() message {
@@ -88,7 +98,7 @@ func TestPeerThatLies(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				var result []string
-				wantError(t, s.Call(ctx, "list_dbs", &result), "cannot call list_dbs of the OVSDB server fake: ", c.want)
+				wantError(t, s.call(ctx, "list_dbs", &result), "cannot call list_dbs of the OVSDB server fake: ", c.want)
 				s.Close()
 				p.Close()
 			})
@@ -107,12 +117,12 @@ func TestDuplicateAnswer(t *testing.T) {
 			p.send(`{"id":%s,"result":["b"],"error":null}`, m.ID)
 		}()
 		var result []string
-		if err := s.Call(t.Context(), "list_dbs", &result); err != nil || len(result) != 1 || result[0] != "a" {
+		if err := s.call(t.Context(), "list_dbs", &result); err != nil || len(result) != 1 || result[0] != "a" {
 			t.Errorf("the first answer is %v, %v", result, err)
 		}
-		<-s.Done()
-		wantError(t, s.Err(), "fake has ended: the server answered request 1, which was not sent or has been answered")
-		wantError(t, s.Call(t.Context(), "echo", nil), "request 1, which was not sent or has been answered")
+		<-s.done
+		wantError(t, s.err, "the server answered request 1, which was not sent or has been answered")
+		wantError(t, s.call(t.Context(), "echo", nil), "request 1, which was not sent or has been answered")
 	})
 }
 
@@ -136,7 +146,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 		for i := range calls {
 			all.Go(func() {
 				var got []int
-				if err := s.Call(t.Context(), "echo", &got, i); err != nil || len(got) != 1 || got[0] != i {
+				if err := s.call(t.Context(), "echo", &got, i); err != nil || len(got) != 1 || got[0] != i {
 					t.Errorf("call %d returned %v, %v", i, got, err)
 				}
 			})
@@ -159,7 +169,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 		if m := p.next(); string(m.ID) != `[3]` || !isNull(m.Result) || string(m.Error) != `"unknown method"` {
 			t.Errorf("the answer to an unknown request is %s %s %s", m.ID, m.Result, m.Error)
 		}
-		if err := s.Err(); err != nil {
+		if err := ended(s); err != nil {
 			t.Error(err)
 		}
 	})
@@ -185,7 +195,7 @@ func TestProbe(t *testing.T) {
 			time.Sleep(probeInterval / 2)
 			p.send(" ")
 		}
-		if err := s.Err(); err != nil {
+		if err := ended(s); err != nil {
 			t.Error(err)
 		}
 	})
@@ -197,7 +207,7 @@ func TestServerThatReadsNothing(t *testing.T) {
 		s, _ := newPeer(t, maxMessage)
 		defer s.Close()
 		start := time.Now()
-		wantError(t, s.Call(t.Context(), "list_dbs", nil), "list_dbs", "cannot write to the server")
+		wantError(t, s.call(t.Context(), "list_dbs", nil), "list_dbs", "cannot write to the server")
 		if d := time.Since(start); d > probeInterval {
 			t.Errorf("the call took %v", d)
 		}
@@ -220,13 +230,13 @@ func TestCancel(t *testing.T) {
 			m = p.next()
 			p.send(`{"id":%s,"result":[],"error":null}`, m.ID)
 		}()
-		if err := s.Call(ctx, "transact", nil, database); !errors.Is(err, context.Canceled) {
+		if err := s.call(ctx, "transact", nil, database); !errors.Is(err, context.Canceled) {
 			t.Errorf("the call ended with %v", err)
 		}
-		if err := s.Call(ctx, "transact", nil, database); !errors.Is(err, context.Canceled) { // sends nothing
+		if err := s.call(ctx, "transact", nil, database); !errors.Is(err, context.Canceled) { // sends nothing
 			t.Errorf("a call with an ended context returned %v", err)
 		}
-		if err := s.Call(t.Context(), "list_dbs", nil); err != nil {
+		if err := s.call(t.Context(), "list_dbs", nil); err != nil {
 			t.Errorf("after a cancelled call: %v", err)
 		}
 	})
@@ -240,7 +250,7 @@ func TestClose(t *testing.T) {
 			p.next()
 			s.Close()
 		}()
-		wantError(t, s.Call(t.Context(), "list_dbs", nil), "the session is closed")
+		wantError(t, s.call(t.Context(), "list_dbs", nil), "the session is closed")
 		s.Close()
 	})
 }

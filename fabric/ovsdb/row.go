@@ -27,39 +27,44 @@ var newRow = map[string]func() row{
 	"Port":       func() row { return new(portRow) },
 	"Interface":  func() row { return new(interfaceRow) },
 	"Controller": func() row { return new(controllerRow) },
+	"SSL":        func() row { return new(sslRow) },
 	"Datapath":   func() row { return new(datapathRow) },
 }
 
 type rootRow struct {
-	ovsVersion      Set[string]
-	nextCfg, curCfg int64
-	bridges         Set[UUID]
-	datapaths       Map[UUID]
+	ovsVersion               setOf[string]
+	nextCfg, curCfg          int64
+	bridges, ssl             setOf[uuid]
+	datapaths                mapOf[uuid]
+	otherConfig, externalIDs mapOf[string]
 }
 
 func (r *rootRow) columns() []column {
 	return []column{{"ovs_version", &r.ovsVersion}, {"next_cfg", &r.nextCfg}, {"cur_cfg", &r.curCfg},
-		{"bridges", &r.bridges}, {"datapaths", &r.datapaths}}
+		{"bridges", &r.bridges}, {"ssl", &r.ssl}, {"datapaths", &r.datapaths},
+		{"other_config", &r.otherConfig}, {"external_ids", &r.externalIDs}}
 }
 
 type bridgeRow struct {
 	name, datapathType string
-	datapathID         Set[string]
-	failMode           Set[string]
-	protocols          Set[string]
-	controllers, ports Set[UUID]
-	otherConfig        Map[string]
+	datapathID         setOf[string]
+	failMode           setOf[string]
+	protocols          setOf[string]
+	controllers, ports setOf[uuid]
+	stp, rstp          bool
+
+	otherConfig, externalIDs mapOf[string]
 }
 
 func (r *bridgeRow) columns() []column {
 	return []column{{"name", &r.name}, {"datapath_type", &r.datapathType}, {"datapath_id", &r.datapathID},
 		{"fail_mode", &r.failMode}, {"protocols", &r.protocols}, {"controller", &r.controllers}, {"ports", &r.ports},
-		{"other_config", &r.otherConfig}}
+		{"stp_enable", &r.stp}, {"rstp_enable", &r.rstp}, {"other_config", &r.otherConfig}, {"external_ids", &r.externalIDs}}
 }
 
 type portRow struct {
 	name       string
-	interfaces Set[UUID]
+	interfaces setOf[uuid]
 }
 
 func (r *portRow) columns() []column {
@@ -68,33 +73,59 @@ func (r *portRow) columns() []column {
 
 type interfaceRow struct {
 	name, kind            string
-	options               Map[string]
-	ofPort, ofPortRequest Set[int64]
-	mac                   Set[string]
-	linkState, adminState Set[string]
-	linkSpeed, mtu        Set[int64]
-	err                   Set[string]
+	ofPort                setOf[int64]
+	mac                   setOf[string]
+	linkState, adminState setOf[string]
+	linkSpeed, mtu        setOf[int64]
+	err                   setOf[string]
 }
 
 func (r *interfaceRow) columns() []column {
-	return []column{{"name", &r.name}, {"type", &r.kind}, {"options", &r.options}, {"ofport", &r.ofPort},
-		{"ofport_request", &r.ofPortRequest}, {"mac_in_use", &r.mac}, {"link_state", &r.linkState},
+	return []column{{"name", &r.name}, {"type", &r.kind}, {"ofport", &r.ofPort}, {"mac_in_use", &r.mac}, {"link_state", &r.linkState},
 		{"admin_state", &r.adminState}, {"link_speed", &r.linkSpeed}, {"mtu", &r.mtu}, {"error", &r.err}}
 }
 
 type controllerRow struct {
-	target    string
-	connected bool
-	role      Set[string]
+	target               string
+	connected            bool
+	kind, role           setOf[string]
+	mode                 setOf[string]
+	backoff              setOf[int64]
+	status               mapOf[string]
+	externalIDs          mapOf[string]
+	inactivity           setOf[int64]
+	async                setOf[bool]
+	queue, rate, burst   setOf[int64]
+	local, mask, gateway setOf[string]
+	otherConfig          mapOf[string]
 }
 
 func (r *controllerRow) columns() []column {
-	return []column{{"target", &r.target}, {"is_connected", &r.connected}, {"role", &r.role}}
+	return append(r.configuration(), column{"is_connected", &r.connected}, column{"role", &r.role}, column{"status", &r.status})
+}
+
+// configuration returns the columns that a client writes.
+func (r *controllerRow) configuration() []column {
+	return []column{{"target", &r.target}, {"type", &r.kind}, {"connection_mode", &r.mode}, {"max_backoff", &r.backoff},
+		{"inactivity_probe", &r.inactivity}, {"enable_async_messages", &r.async}, {"controller_queue_size", &r.queue},
+		{"controller_rate_limit", &r.rate}, {"controller_burst_limit", &r.burst}, {"local_ip", &r.local},
+		{"local_netmask", &r.mask}, {"local_gateway", &r.gateway}, {"other_config", &r.otherConfig}, {"external_ids", &r.externalIDs}}
+}
+
+type sslRow struct {
+	key, certificate, ca string
+	bootstrap            bool
+	externalIDs          mapOf[string]
+}
+
+func (r *sslRow) columns() []column {
+	return []column{{"private_key", &r.key}, {"certificate", &r.certificate}, {"ca_cert", &r.ca},
+		{"bootstrap_ca_cert", &r.bootstrap}, {"external_ids", &r.externalIDs}}
 }
 
 type datapathRow struct {
 	version      string
-	capabilities Map[string]
+	capabilities mapOf[string]
 }
 
 func (r *datapathRow) columns() []column {
@@ -102,7 +133,7 @@ func (r *datapathRow) columns() []column {
 }
 
 // optional returns the value of a column of at most one value, and the zero value if it is empty.
-func optional[T comparable](s Set[T]) (v T) {
+func optional[T comparable](s setOf[T]) (v T) {
 	if len(s) > 0 {
 		v = s[0]
 	}
@@ -125,7 +156,7 @@ func (s *Session) readSchema(ctx context.Context) (schema, error) {
 			Columns map[string]json.RawMessage `json:"columns"`
 		} `json:"tables"`
 	}
-	if err := s.Call(ctx, "get_schema", &has, database); err != nil {
+	if err := s.call(ctx, "get_schema", &has, database); err != nil {
 		return nil, err
 	}
 	known = schema{}
@@ -147,7 +178,7 @@ func (s *Session) readSchema(ctx context.Context) (schema, error) {
 }
 
 // decodeRow decodes a row of a table from its columns. Each of the requested columns must be present.
-func decodeRow(table, id string, requested []string, from map[string]json.RawMessage) (row, error) {
+func decodeRow(table string, id uuid, requested []string, from map[string]json.RawMessage) (row, error) {
 	r := newRow[table]()
 	for _, c := range r.columns() {
 		if !slices.Contains(requested, c.name) {
@@ -160,57 +191,46 @@ func decodeRow(table, id string, requested []string, from map[string]json.RawMes
 			err = json.Unmarshal(text, c.into)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot decode the column %s of the table %s, row %.40s: %w", c.name, table, id, err)
+			return nil, fmt.Errorf("cannot decode the column %s of the table %s, row %s: %w", c.name, table, id, err)
 		}
 	}
 	return r, nil
 }
 
 // tables are the rows of a database by table and UUID.
-type tables map[string]map[UUID]row
+type tables map[string]map[uuid]row
 
-// put decodes a row and stores it.
-func (t tables) put(table, id string, requested []string, from map[string]json.RawMessage) error {
-	uuid, err := parseUUID(id)
-	if err != nil {
-		return fmt.Errorf("cannot decode a row of the table %s: %w", table, err)
+// selects are the operations that read the columns, in the order of the tables' names.
+func (s schema) selects() (operations []operation) {
+	for _, table := range slices.Sorted(maps.Keys(s)) {
+		operations = append(operations, operation{"op": "select", "table": table, "where": everyRow,
+			"columns": append([]string{"_uuid"}, s[table]...)})
 	}
-	r, err := decodeRow(table, id, requested, from)
-	if err != nil {
-		return err
-	}
-	if t[table] == nil {
-		t[table] = map[UUID]row{}
-	}
-	t[table][uuid] = r
-	return nil
+	return operations
 }
 
-// apply applies <table-updates>: the reply to a monitor request, or an update (RFC 7047, sections 4.1.5 and 4.1.6).
-func (t tables) apply(text json.RawMessage, requested schema) error {
-	var updates map[string]map[string]struct {
-		New map[string]json.RawMessage `json:"new"`
-	}
-	if err := json.Unmarshal(text, &updates); err != nil {
-		return fmt.Errorf("the server sent an update of another form: %w", err)
-	}
-	for table, rows := range updates {
-		if requested[table] == nil {
-			return fmt.Errorf("the server sent an update of the table %.60q, which was not requested", table)
-		}
-		for id, change := range rows {
-			if change.New == nil { // the row was deleted
-				delete(t[table], UUID(id))
-			} else if err := t.put(table, id, requested[table], change.New); err != nil {
-				return err
+// decode decodes the results of selects.
+func (s schema) decode(results []result) (tables, error) {
+	t := tables{}
+	for i, table := range slices.Sorted(maps.Keys(s)) {
+		t[table] = map[uuid]row{}
+		for _, columns := range results[i].Rows {
+			var id uuid
+			if err := json.Unmarshal(columns["_uuid"], &id); err != nil {
+				return nil, fmt.Errorf("cannot decode the column _uuid of the table %s: %w", table, err)
 			}
+			r, err := decodeRow(table, id, s[table], columns)
+			if err != nil {
+				return nil, err
+			}
+			t[table][id] = r
 		}
 	}
-	return nil
+	return t, nil
 }
 
 // find returns the row that a row refers to.
-func find[R row](t tables, table string, id UUID, from string) (R, error) {
+func find[R row](t tables, table string, id uuid, from string) (R, error) {
 	r, ok := t[table][id].(R)
 	if !ok {
 		return r, fmt.Errorf("%s refers to the row %s of the table %s, which the server did not send", from, id, table)
@@ -220,8 +240,14 @@ func find[R row](t tables, table string, id UUID, from string) (R, error) {
 
 // root returns the row of the table Open_vSwitch, which has at most one, or an empty one.
 func (t tables) root() *rootRow {
+	_, r := t.rootRow()
+	return r
+}
+
+// rootRow returns the row of the table Open_vSwitch and its UUID, which is "" if there is none.
+func (t tables) rootRow() (uuid, *rootRow) {
 	for _, id := range slices.Sorted(maps.Keys(t[database])) {
-		return t[database][id].(*rootRow)
+		return id, t[database][id].(*rootRow)
 	}
-	return new(rootRow)
+	return "", new(rootRow)
 }

@@ -46,16 +46,15 @@ func startServerOf(t *testing.T, schema string, args ...string) *server {
 		t.Fatalf("ovsdb-tool: %v: %s", err, out)
 	}
 	s := &server{t: t, dir: dir, args: args}
-	s.start("socket")
+	s.start()
 	t.Cleanup(s.kill)
 	return s
 }
 
-// start starts the server on a socket of this name, and waits until it listens.
-func (s *server) start(socket string) {
+// start starts the server, and waits until it listens.
+func (s *server) start() {
 	s.t.Helper()
-	os.Remove(filepath.Join(s.dir, "log"))
-	s.cmd = exec.Command("ovsdb-server", append([]string{filepath.Join(s.dir, "conf.db"), "--remote=punix:" + filepath.Join(s.dir, socket),
+	s.cmd = exec.Command("ovsdb-server", append([]string{filepath.Join(s.dir, "conf.db"), "--remote=punix:" + filepath.Join(s.dir, "socket"),
 		"--unixctl=" + filepath.Join(s.dir, "ctl"), "--log-file=" + filepath.Join(s.dir, "log"), "-vconsole:off"}, s.args...)...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that times out runs no cleanup
 	if err := s.cmd.Start(); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxMessage bounds a message of the server, in bytes. The first message on a bridge with 1,000 ports has 0.44 MB
+	// maxMessage bounds a message of the server, in bytes. The state of a bridge with 1,000 ports has 0.44 MB
 	// (BenchmarkSnapshot), so that 64 MiB hold the 65,279 ports that a bridge can have.
 	maxMessage = 64 << 20
 
@@ -32,7 +32,6 @@ type Session struct {
 	address string
 	conn    net.Conn
 	in      *stream
-	updates chan message // notifications, closed at the end; nil if none are expected
 
 	writing sync.Mutex // held while a message is written
 
@@ -48,23 +47,20 @@ type Session struct {
 
 // Dial connects to an OVSDB server. The address is unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, as in ovsdb(7). config
 // is used for ssl only: it must have a certificate if the server checks them, as Open vSwitch does unless it is
-// configured otherwise, and an authority (RootCAs) for the server's. ctx is for the connection only, not for the session.
+// configured otherwise, and an authority for the server's: see TLS. ctx is for the connection only, not for the session.
 func Dial(ctx context.Context, address string, config *tls.Config) (*Session, error) {
 	conn, err := connect(ctx, address, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the OVSDB server %s: %w", address, err)
 	}
-	return newSession(conn, address, maxMessage, false), nil
+	return newSession(conn, address, maxMessage), nil
 }
 
-// newSession starts a session on a connection. If notify is true, the caller must read updates to the end.
-func newSession(conn net.Conn, address string, limit int64, notify bool) *Session {
+// newSession starts a session on a connection. A message of the server may have limit bytes.
+func newSession(conn net.Conn, address string, limit int64) *Session {
 	s := &Session{
 		address: address, conn: conn, in: newStream(conn, limit),
 		pending: map[uint64]chan<- message{}, done: make(chan struct{}),
-	}
-	if notify {
-		s.updates = make(chan message, 16) // read in one go, for one snapshot
 	}
 	s.goroutines.Go(s.read)
 	s.goroutines.Go(s.probe)
@@ -76,19 +72,6 @@ func (s *Session) Close() error {
 	s.end(errClosed)
 	s.goroutines.Wait()
 	return nil
-}
-
-// Done is closed when the session has ended, by Close, by the server, or because the server stopped answering.
-func (s *Session) Done() <-chan struct{} { return s.done }
-
-// Err returns why the session has ended, nil if it has not.
-func (s *Session) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		return nil
-	}
-	return fmt.Errorf("the session with the OVSDB server %s has ended: %w", s.address, s.err)
 }
 
 // end ends the session for a reason; the first reason counts.
@@ -103,9 +86,9 @@ func (s *Session) end(reason error) {
 	close(s.done)
 }
 
-// Call sends a request and decodes the result of its response into result, unless result is nil. An error that the
-// server reports is an *Error. If ctx ends first, a transaction is cancelled (RFC 7047, section 4.1.4).
-func (s *Session) Call(ctx context.Context, method string, result any, params ...any) error {
+// call sends a request and decodes the result of its response into result, unless result is nil. An error that the
+// server reports is a *serverError. If ctx ends first, a transaction is cancelled (RFC 7047, section 4.1.4).
+func (s *Session) call(ctx context.Context, method string, result any, params ...any) error {
 	reply, err := s.roundTrip(ctx, method, params)
 	if err == nil && !isNull(reply.Error) {
 		err = decodeError("", reply.Error)
@@ -194,9 +177,6 @@ func (s *Session) write(m any) error {
 
 // read reads messages until the session ends.
 func (s *Session) read() {
-	if s.updates != nil {
-		defer close(s.updates)
-	}
 	for {
 		m, err := s.in.next()
 		if err == nil {
@@ -216,13 +196,7 @@ func (s *Session) take(m message) error {
 		return s.write(response{Result: m.Params, ID: m.ID})
 	case m.Method != "" && !isNull(m.ID):
 		return s.write(response{Error: "unknown method", ID: m.ID})
-	case m.Method != "":
-		if s.updates != nil {
-			select {
-			case s.updates <- m:
-			case <-s.done:
-			}
-		}
+	case m.Method != "": // a notification, such as locked (RFC 7047, section 4.1.9)
 		return nil
 	}
 	id, err := m.id()

@@ -3,7 +3,6 @@ package ovsdb
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +19,13 @@ type Snapshot struct {
 	CurCfg     int64      // the NextCfg up to which ovs-vswitchd has applied the configuration
 	Bridges    []Bridge   // in the order of names
 	Datapaths  []Datapath // in the order of types; none before OVS 2.13
+	VLANLimit  int        // number of VLAN tags that flows match, 1 unless configured; 0 is no limit but the datapath's
+	SSL        SSL        // for controllers and managers of type ssl
+}
+
+// SSL has the names of PEM files on the machine of Open vSwitch (table SSL). It is zero if none are configured.
+type SSL struct {
+	PrivateKey, Certificate, CA string
 }
 
 // Bridge is a bridge, which is an OpenFlow switch.
@@ -28,6 +34,9 @@ type Bridge struct {
 	DatapathID   uint64       // in use, 0 if ovs-vswitchd has not assigned it
 	DatapathType string       // "system" (the kernel's, also ""), "netdev" (userspace)
 	FailMode     FailMode     // "" is Standalone
+	STP, RSTP    bool         // a spanning tree protocol is enabled
+	NoInBand     bool         // other_config:disable-in-band
+	Managed      bool         // Connect has configured it, and Disconnect not since
 	Protocols    []string     // versions of OpenFlow, such as "OpenFlow13"; none is the default of ovs-vswitchd
 	Controllers  []Controller // in the order of targets
 	Ports        []Port       // in the order of names, with the port of the bridge's own name
@@ -45,8 +54,12 @@ const (
 // Controller is an OpenFlow controller of a bridge.
 type Controller struct {
 	Target    string // such as "ssl:192.0.2.1:6653"
+	Service   bool   // it connects for maintenance only, and the FailMode does not depend on it
+	InBand    bool   // frames of its connection may pass the bridge regardless of flows, unless NoInBand
+	Managed   bool   // Connect has made or adopted it
 	Connected bool
 	Role      string // "other", "master" or "slave" (OpenFlow 1.3.5, section 6.3.6), "" if it never connected
+	LastError string // of the connection, such as "Connection refused"; always "" in a Snapshot of a Monitor
 }
 
 // Port is a port of a bridge. A port of several interfaces is a bond.
@@ -110,35 +123,25 @@ func (s *Session) readTables(ctx context.Context) (tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := slices.Sorted(maps.Keys(requested))
-	var operations []operation
-	for _, table := range names {
-		operations = append(operations, operation{"op": "select", "table": table, "where": everyRow,
-			"columns": append([]string{"_uuid"}, requested[table]...)})
-	}
-	results, err := s.transact(ctx, operations...)
+	results, err := s.transact(ctx, requested.selects()...)
 	if err != nil {
 		return nil, err
 	}
-	t := tables{}
-	for i, table := range names {
-		for _, columns := range results[i].Rows {
-			var id UUID
-			if err := json.Unmarshal(columns["_uuid"], &id); err != nil {
-				return nil, s.name("transact", fmt.Errorf("cannot decode the column _uuid of the table %s: %w", table, err))
-			}
-			if err := t.put(table, string(id), requested[table], columns); err != nil {
-				return nil, s.name("transact", err)
-			}
-		}
-	}
-	return t, nil
+	t, err := requested.decode(results)
+	return t, s.name("transact", err)
 }
 
 // snapshot follows the references from the root row.
 func (t tables) snapshot() (*Snapshot, error) {
 	root := t.root()
-	s := &Snapshot{OVSVersion: optional(root.ovsVersion), NextCfg: root.nextCfg, CurCfg: root.curCfg}
+	s := &Snapshot{OVSVersion: optional(root.ovsVersion), NextCfg: root.nextCfg, CurCfg: root.curCfg, VLANLimit: root.vlanLimit()}
+	for _, id := range root.ssl {
+		r, err := find[*sslRow](t, "SSL", id, "the table "+database)
+		if err != nil {
+			return nil, err
+		}
+		s.SSL = r.files()
+	}
 	for _, id := range root.bridges {
 		b, err := t.bridge(id)
 		if err != nil {
@@ -157,13 +160,14 @@ func (t tables) snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-func (t tables) bridge(id UUID) (Bridge, error) {
+func (t tables) bridge(id uuid) (Bridge, error) {
 	r, err := find[*bridgeRow](t, "Bridge", id, "the table "+database)
 	if err != nil {
 		return Bridge{}, err
 	}
 	b := Bridge{Name: r.name, DatapathType: r.datapathType, FailMode: FailMode(optional(r.failMode)),
-		Protocols: slices.Sorted(slices.Values(r.protocols))}
+		Protocols: slices.Sorted(slices.Values(r.protocols)), STP: r.stp, RSTP: r.rstp,
+		NoInBand: r.otherConfig["disable-in-band"] == "true", Managed: managed(r.externalIDs)}
 	if text := optional(r.datapathID); text != "" {
 		if b.DatapathID, err = strconv.ParseUint(text, 16, 64); err != nil {
 			return Bridge{}, fmt.Errorf("the datapath_id %.40q of the bridge %s is not a number of 16 hexadecimal digits", text, r.name)
@@ -174,7 +178,7 @@ func (t tables) bridge(id UUID) (Bridge, error) {
 		if err != nil {
 			return Bridge{}, err
 		}
-		b.Controllers = append(b.Controllers, Controller{Target: c.target, Connected: c.connected, Role: optional(c.role)})
+		b.Controllers = append(b.Controllers, c.controller())
 	}
 	slices.SortFunc(b.Controllers, func(a, b Controller) int { return strings.Compare(a.Target, b.Target) })
 	for _, id := range r.ports {
@@ -188,7 +192,37 @@ func (t tables) bridge(id UUID) (Bridge, error) {
 	return b, nil
 }
 
-func (t tables) port(id UUID, bridge string) (Port, error) {
+func (r *controllerRow) controller() Controller {
+	return Controller{Target: r.target, Service: r.service(), InBand: r.inBand(), Managed: managed(r.externalIDs),
+		Connected: r.connected, Role: optional(r.role), LastError: r.status["last_error"]}
+}
+
+// service reports whether it is no primary controller (type in the table Controller).
+func (r *controllerRow) service() bool {
+	if kind := optional(r.kind); kind != "" {
+		return kind == "service"
+	}
+	return strings.HasPrefix(r.target, "p") // ptcp, pssl, punix
+}
+
+// inBand reports whether ovs-vswitchd lets its frames pass. It does so by default (vswitchd/bridge.c,
+// bridge_configure_remotes), except for Unix sockets, which need no frames.
+func (r *controllerRow) inBand() bool {
+	return optional(r.mode) != "out-of-band" && !strings.HasPrefix(r.target, "unix:") && !r.service()
+}
+
+func (r *sslRow) files() SSL { return SSL{r.key, r.certificate, r.ca} }
+
+// vlanLimit returns other_config:vlan-limit. ovs-vswitchd uses its default, 1, for what is not a number.
+func (r *rootRow) vlanLimit() int {
+	n, err := strconv.Atoi(r.otherConfig["vlan-limit"])
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+func (t tables) port(id uuid, bridge string) (Port, error) {
 	r, err := find[*portRow](t, "Port", id, "the bridge "+bridge)
 	if err != nil {
 		return Port{}, err

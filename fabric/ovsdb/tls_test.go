@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"headgate.dev/headgate/fabric/ovsdb/ovsdbtest"
 )
 
 // authority signs certificates for a test.
@@ -97,12 +100,26 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	if _, err := session.EnsureBridge(ctx, BridgeConfig{Name: "br0"}); err != nil {
+	s.vsctl("add-br", "br0")
+	mustConnect(t, session, ConnectConfig{Bridges: []string{"br0"}, Controllers: []string{"tcp:192.0.2.1:6653"}})
+	if got := vsctl(t, address, "--certificate="+cert, "--private-key="+key, "--ca-cert="+ca, "get-controller", "br0"); got != "tcp:192.0.2.1:6653" {
+		t.Errorf("ovs-vsctl lists the controllers %q over TLS, want tcp:192.0.2.1:6653", got)
+	}
+
+	named := ours.config(true)
+	named.ServerName = "switch1" // a name that the server's certificate does not have
+	_, err = Dial(ctx, address, named)
+	wantError(t, err, "switch1")
+	anyName, err := Dial(ctx, address, TLS(named.Certificates[0], named.RootCAs))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := vsctl(t, address, "--certificate="+cert, "--private-key="+key, "--ca-cert="+ca, "list-br"); got != "br0" {
-		t.Errorf("ovs-vsctl lists the bridges %q over TLS, want br0", got)
+	defer anyName.Close()
+	if err := anyName.call(ctx, "list_dbs", nil); err != nil {
+		t.Error(err)
 	}
+	_, err = Dial(ctx, address, TLS(named.Certificates[0], other.config(true).RootCAs))
+	wantError(t, err, address, "certificate signed by unknown authority")
 
 	_, err = Dial(ctx, address, other.config(true)) // the server's certificate is not of this authority
 	wantError(t, err, address, "certificate signed by unknown authority")
@@ -116,7 +133,7 @@ func TestTLS(t *testing.T) {
 			session, err := Dial(ctx, address, config)
 			if err == nil { // TLS 1.3: the client has finished before the server has checked
 				defer session.Close()
-				err = session.Call(ctx, "list_dbs", nil)
+				err = session.call(ctx, "list_dbs", nil)
 			}
 			wantError(t, err, address)
 		})
@@ -127,7 +144,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tcp.Close()
-	wantError(t, tcp.Call(ctx, "list_dbs", nil), "list_dbs", "tcp:127.0.0.1:"+s.port())
+	wantError(t, tcp.call(ctx, "list_dbs", nil), "list_dbs", "tcp:127.0.0.1:"+s.port())
 }
 
 // Over TCP the session sees what ovs-vsctl writes, and ovs-vsctl what the session writes.
@@ -140,18 +157,67 @@ func TestTCP(t *testing.T) {
 	}
 	defer session.Close()
 	var databases []string
-	if err := session.Call(ctx, "list_dbs", &databases); err != nil || !slices.Contains(databases, database) {
+	if err := session.call(ctx, "list_dbs", &databases); err != nil || !slices.Contains(databases, database) {
 		t.Errorf("the databases are %v, %v", databases, err)
 	}
-	vsctl(t, address, "add-br", "theirs")
-	if _, err := session.EnsureBridge(ctx, BridgeConfig{Name: "ours"}); err != nil {
-		t.Fatal(err)
-	}
+	vsctl(t, address, "add-br", "br0")
+	mustConnect(t, session, ConnectConfig{Bridges: []string{"br0"}, Controllers: []string{"tcp:192.0.2.1:6653"}})
 	snapshot, err := session.Snapshot(ctx)
-	if err != nil || snapshot.Bridge("theirs") == nil || snapshot.Bridge("ours") == nil || snapshot.Bridge("other") != nil {
+	if err != nil || snapshot.Bridge("br0") == nil || snapshot.Bridge("br1") != nil {
 		t.Errorf("the bridges are %+v, %v", snapshot, err)
 	}
-	if got := s.lines("list-br"); !slices.Equal(got, []string{"ours", "theirs"}) {
-		t.Errorf("ovs-vsctl lists the bridges %v", got)
+	if got := s.vsctl("get-controller", "br0"); got != "tcp:192.0.2.1:6653" {
+		t.Errorf("ovs-vsctl lists the controllers %q", got)
 	}
+}
+
+// A bridge that is connected to ssl: authenticates to its controller with the files of Connect, and the controller to it.
+func TestConnectTLS(t *testing.T) {
+	ours, other := newAuthority(t), newAuthority(t)
+	o := ovsdbtest.Start(t)
+	o.Run("ovs-vsctl", "add-br", "br0")
+	session, err := Dial(testContext(t), o.Address(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	accept := func(server *authority) (version byte, err error) {
+		t.Helper()
+		config := server.config(true)
+		cert, key, ca := ours.files(t.TempDir())
+		config.Certificates[0], err = tls.LoadX509KeyPair(server.pair(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, ours.config(false).RootCAs
+		listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		want := ConnectConfig{Bridges: []string{"br0"}, Controllers: []string{"ssl:" + listener.Addr().String()}, SSL: SSL{key, cert, ca}}
+		if _, _, err := session.Connect(testContext(t), want); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		hello := make([]byte, 1)
+		_, err = io.ReadFull(conn, hello)
+		return hello[0], err
+	}
+	if version, err := accept(ours); err != nil || version < 4 { // of OpenFlow 1.3 or newer
+		t.Errorf("the bridge sent the version %d, %v", version, err)
+	}
+	if _, err := accept(other); err == nil {
+		t.Error("the bridge has connected to a controller of another authority")
+	}
+}
+
+// pair writes a certificate and its key, and returns their names.
+func (a *authority) pair(t *testing.T) (cert, key string) {
+	cert, key, _ = a.files(t.TempDir())
+	return cert, key
 }

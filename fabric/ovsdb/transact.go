@@ -5,45 +5,47 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
-// Error is an error that the server reports: for a request (RFC 7047, section 3.1, <error>), or for an operation of a
+// serverError is an error that the server reports: for a request (RFC 7047, section 3.1, <error>), or for an operation of a
 // transaction (section 4.1.3).
-type Error struct {
-	Operation string // such as "insert into Bridge", "commit" for the whole transaction, "" for another request
-	Code      string // such as ConstraintViolation: the error member of <error>
-	Details   string // a sentence of the server, often ""
+type serverError struct {
+	operation string // such as "insert into Bridge", "commit" for the whole transaction, "" for another request
+	code      string // such as constraintViolation: the error member of <error>
+	details   string // a sentence of the server, often ""
 }
 
 // Codes of errors (RFC 7047, sections 4.1.3 and 5.2). The server has more.
 const (
-	ConstraintViolation  = "constraint violation"
-	ReferentialIntegrity = "referential integrity violation"
-	TimedOut             = "timed out" // a wait operation: a row is not as expected
+	constraintViolation  = "constraint violation"
+	referentialIntegrity = "referential integrity violation"
+	timedOut             = "timed out" // a wait operation: a row is not as expected
 )
 
-func (e *Error) Error() string {
-	text := e.Code
-	if e.Operation != "" {
-		text = e.Operation + ": " + text
+func (e *serverError) Error() string {
+	text := e.code
+	if e.operation != "" {
+		text = e.operation + ": " + text
 	}
-	if e.Details != "" {
-		text += ": " + e.Details
+	if e.details != "" {
+		text += ": " + e.details
 	}
 	return text
 }
 
 // decodeError decodes an <error>. An error of JSON-RPC itself is a string, such as "unknown method".
-func decodeError(operation string, text json.RawMessage) *Error {
-	e := &Error{Operation: operation}
-	if json.Unmarshal(text, &e.Code) == nil {
+func decodeError(operation string, text json.RawMessage) *serverError {
+	e := &serverError{operation: operation}
+	if json.Unmarshal(text, &e.code) == nil {
 		return e
 	}
 	var object struct{ Error, Details string }
 	if json.Unmarshal(text, &object) != nil || object.Error == "" {
-		return &Error{Operation: operation, Code: "unknown error", Details: fmt.Sprintf("%.200s", text)}
+		return &serverError{operation: operation, code: "unknown error", details: fmt.Sprintf("%.200s", text)}
 	}
-	e.Code, e.Details = object.Error, object.Details
+	e.code, e.details = object.Error, object.Details
 	return e
 }
 
@@ -53,8 +55,8 @@ type operation map[string]any
 // everyRow is a <where> that matches all rows.
 var everyRow = []any{}
 
-// whereRow is a <where> that matches one row, by its UUID or Named.
-func whereRow(id any) any { return []any{[]any{"_uuid", "==", id}} }
+// whereRow is a <where> that matches one row.
+func whereRow(id uuid) any { return []any{[]any{"_uuid", "==", id}} }
 
 // mutate changes a column of some rows (RFC 7047, sections 5.1 and 5.2.4).
 func mutate(table string, where any, column, mutator string, value any) operation {
@@ -62,12 +64,28 @@ func mutate(table string, where any, column, mutator string, value any) operatio
 }
 
 // insert inserts a row, which the transaction's other operations refer to by its name.
-func insert(table string, name Named, row map[string]any) operation {
-	o := operation{"op": "insert", "table": table, "row": row}
-	if name != "" {
-		o["uuid-name"] = string(name)
+func insert(table string, name named, row map[string]any) operation {
+	return operation{"op": "insert", "table": table, "row": row, "uuid-name": string(name)}
+}
+
+// update writes columns of one row, and nothing if there are none.
+func update(table string, id uuid, columns map[string]any) []operation {
+	if len(columns) == 0 {
+		return nil
 	}
-	return o
+	return []operation{{"op": "update", "table": table, "where": whereRow(id), "row": columns}}
+}
+
+// setKeys sets keys of a map and leaves its other keys. An insert alone would leave the keys that exist.
+func setKeys(table string, id uuid, column string, values map[string]string) []operation {
+	if len(values) == 0 {
+		return nil
+	}
+	keys := setOf[string](slices.Sorted(maps.Keys(values)))
+	return []operation{
+		mutate(table, whereRow(id), column, "delete", keys),
+		mutate(table, whereRow(id), column, "insert", mapOf[string](values)),
+	}
 }
 
 func (o operation) String() string {
@@ -87,14 +105,14 @@ type result struct {
 }
 
 // transact executes operations in one transaction (RFC 7047, section 4.1.3). It returns one result for each
-// operation. If one fails, none has an effect, and the error is an *Error.
+// operation. If one fails, none has an effect, and the error is a *serverError.
 func (s *Session) transact(ctx context.Context, operations ...operation) ([]result, error) {
 	params := []any{database}
 	for _, o := range operations {
 		params = append(params, o)
 	}
 	var replies []json.RawMessage
-	if err := s.Call(ctx, "transact", &replies, params...); err != nil {
+	if err := s.call(ctx, "transact", &replies, params...); err != nil {
 		return nil, err
 	}
 	results, err := decodeResults(operations, replies)
@@ -123,11 +141,11 @@ func decodeResults(operations []operation, replies []json.RawMessage) ([]result,
 	return results, nil
 }
 
-// errorCode returns the code of an *Error, "" for any other error.
+// errorCode returns the code of a *serverError, "" for any other error.
 func errorCode(err error) string {
-	var e *Error
+	var e *serverError
 	if errors.As(err, &e) {
-		return e.Code
+		return e.code
 	}
 	return ""
 }

@@ -11,20 +11,20 @@ import (
 
 // The notations of RFC 7047, section 5.1. Strings, integers, reals and booleans are those of JSON.
 
-// UUID identifies a row: ["uuid", "550e8400-e29b-41d4-a716-446655440000"].
-type UUID string
+// uuid identifies a row: ["uuid", "550e8400-e29b-41d4-a716-446655440000"].
+type uuid string
 
-// Named stands for the row that an insert of the same transaction makes under this name: ["named-uuid", "port1"].
-type Named string
+// named stands for the row that an insert of the same transaction makes under this name: ["named-uuid", "port1"].
+type named string
 
-// Set is a set: ["set", [...]], or the one element alone. Its order has no meaning.
-type Set[T comparable] []T
+// setOf is a set: ["set", [...]], or the one element alone. Its order has no meaning.
+type setOf[T comparable] []T
 
-// Map maps strings to values: ["map", [[key, value], ...]].
-type Map[T any] map[string]T
+// mapOf maps strings to values: ["map", [[key, value], ...]].
+type mapOf[T any] map[string]T
 
 // parseUUID checks the form of RFC 4122, in lower case as the server writes it.
-func parseUUID(s string) (UUID, error) {
+func parseUUID(s string) (uuid, error) {
 	if len(s) != 36 || strings.Trim(s, "0123456789abcdef-") != "" {
 		return "", fmt.Errorf("%.60q is not a UUID", s)
 	}
@@ -33,14 +33,14 @@ func parseUUID(s string) (UUID, error) {
 			return "", fmt.Errorf("%q is not a UUID", s)
 		}
 	}
-	return UUID(s), nil
+	return uuid(s), nil
 }
 
 // MarshalJSON writes the notation <uuid>.
-func (u UUID) MarshalJSON() ([]byte, error) { return json.Marshal([]string{"uuid", string(u)}) }
+func (u uuid) MarshalJSON() ([]byte, error) { return json.Marshal([]string{"uuid", string(u)}) }
 
 // UnmarshalJSON reads the notation <uuid>.
-func (u *UUID) UnmarshalJSON(text []byte) error {
+func (u *uuid) UnmarshalJSON(text []byte) error {
 	var pair []string
 	if err := json.Unmarshal(text, &pair); err != nil || len(pair) != 2 || pair[0] != "uuid" {
 		return fmt.Errorf("%.60s is not a reference to a row, which is [\"uuid\", UUID]", text)
@@ -51,18 +51,18 @@ func (u *UUID) UnmarshalJSON(text []byte) error {
 }
 
 // MarshalJSON writes the notation <named-uuid>.
-func (n Named) MarshalJSON() ([]byte, error) { return json.Marshal([]string{"named-uuid", string(n)}) }
+func (n named) MarshalJSON() ([]byte, error) { return json.Marshal([]string{"named-uuid", string(n)}) }
 
 // MarshalJSON writes the notation <set>, always the long form.
-func (s Set[T]) MarshalJSON() ([]byte, error) {
+func (s setOf[T]) MarshalJSON() ([]byte, error) {
 	if s == nil {
-		s = Set[T]{}
+		s = setOf[T]{}
 	}
 	return json.Marshal([]any{"set", []T(s)})
 }
 
 // UnmarshalJSON reads both forms of the notation <set>.
-func (s *Set[T]) UnmarshalJSON(text []byte) error {
+func (s *setOf[T]) UnmarshalJSON(text []byte) error {
 	*s = nil
 	elements, long, err := tagged("set", text)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Set[T]) UnmarshalJSON(text []byte) error {
 }
 
 // MarshalJSON writes the notation <map>, in the order of the keys.
-func (m Map[T]) MarshalJSON() ([]byte, error) {
+func (m mapOf[T]) MarshalJSON() ([]byte, error) {
 	pairs := make([]any, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		pairs = append(pairs, []any{k, m[k]})
@@ -96,7 +96,7 @@ func (m Map[T]) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads the notation <map>.
-func (m *Map[T]) UnmarshalJSON(text []byte) error {
+func (m *mapOf[T]) UnmarshalJSON(text []byte) error {
 	elements, long, err := tagged("map", text)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (m *Map[T]) UnmarshalJSON(text []byte) error {
 	if !long {
 		return fmt.Errorf("%.60s is not a map, which is [\"map\", [[KEY, VALUE], ...]]", text)
 	}
-	*m = make(Map[T], len(elements))
+	*m = make(mapOf[T], len(elements))
 	for _, e := range elements {
 		var pair []json.RawMessage
 		if err := json.Unmarshal(e, &pair); err != nil || len(pair) != 2 {

@@ -19,6 +19,8 @@ type Connectivity struct {
 	HostPort func(fabric.PortID) bool
 	// Remote returns the hosts to which those of a switch send; nil is all.
 	Remote func(at fabric.DPID) []fabric.Host
+	// Circuits are those of reservations, nil is none.
+	Circuits *Circuits
 }
 
 // EtherTypes (IEEE 802 Numbers, IANA), and protocols.
@@ -46,12 +48,20 @@ func (c *Connectivity) Program(id fabric.DPID) (Program, error) {
 	if _, ok := c.Labels[id]; !ok {
 		return Program{}, fmt.Errorf("switch %v has no label", id)
 	}
-	b := builder{Connectivity: c, at: s}
-	b.arrivals()
-	b.sources()
-	b.destinations()
+	b := builder{Connectivity: c, at: s, form: formOf(s.Capabilities), leaving: c.Circuits.leaving(id)}
+	b.controls()
+	if b.form.flat {
+		b.flat()
+	} else {
+		b.arrivals()
+		b.sources()
+		b.neighbours()
+		b.deliveries()
+	}
 	b.labels()
+	b.remotes()
 	b.floods()
+	b.circuits()
 	return b.Program, nil
 }
 
@@ -59,12 +69,17 @@ func (c *Connectivity) Program(id fabric.DPID) (Program, error) {
 type builder struct {
 	*Connectivity
 	Program
-	at fabric.Switch
+	at   fabric.Switch
+	form form
+	// toward is how frames with a label leave: to a group, or out of a port.
+	toward map[uint16]openflow.Action
+	// leaving are the meters of what is not reserved.
+	leaving map[fabric.PortNo]openflow.MeterID
 }
 
 // add adds a flow of a kind of rule. about is a number for its cookie.
 func (b *builder) add(t openflow.TableID, k Kind, about uint32, m openflow.Match, why string, do ...openflow.Instruction) {
-	b.Flows = append(b.Flows, Flow{Table: t, Priority: priority(t, k), Match: m, Cookie: cookie(k, about), Instructions: do, Why: why})
+	b.Flows = append(b.Flows, newFlow(b.form.flat, t, k, about, m, why, do...))
 }
 
 func apply(actions ...openflow.Action) openflow.Instruction {
@@ -102,43 +117,42 @@ func (b *builder) hostPorts() (all []fabric.PortNo) {
 // Discovery returns the flow that every program has, and that a switch needs before its program can be made: without it no link
 // is found.
 func Discovery() Flow {
-	return Flow{
-		Table: TablePort, Priority: priority(TablePort, KindDiscovery), Match: openflow.Match{openflow.EthType(etherLLDP)}, Cookie: cookie(KindDiscovery, 0),
-		Instructions: openflow.Instructions{apply(toController())}, Why: "see links",
-	}
+	return newFlow(false, TablePort, KindDiscovery, 0, openflow.Match{openflow.EthType(etherLLDP)}, "see links", apply(toController()))
+}
+
+// Reflection is the address of LLDP frames that a switch sends back to its neighbour, to show that it forwards although its
+// controller does not reach it. It is locally administered (IEEE 802-2014, clause 8.2). LLDP is the address that they then have, of
+// the nearest bridge (IEEE 802.1AB-2016, clause 7.1).
+var (
+	Reflection = openflow.MAC{0x4a, 0x48, 0x47, 0, 0, 1}
+	LLDP       = openflow.MAC{0x01, 0x80, 0xc2, 0, 0, 0x0e}
+)
+
+func (b *builder) reflect() {
+	b.add(TablePort, KindReflect, 0, openflow.Match{openflow.EthType(etherLLDP), openflow.EthDst(Reflection)}, "show neighbours that this switch forwards",
+		apply(openflow.SetField{Field: openflow.EthDst(LLDP)}, openflow.Output{Port: openflow.PortInPort}))
 }
 
 // arrivals divides what arrives.
 func (b *builder) arrivals() {
-	b.Flows = append(b.Flows, Discovery())
+	b.reflect()
 	for _, p := range b.linkPorts() {
-		b.add(TablePort, KindLinkPort, uint32(p), openflow.Match{openflow.InPort(openflow.PortNo(p)), openflow.AnyVLAN()}, fmt.Sprintf("carry what arrives over the link at port %v", p), next(TableLabel))
+		b.add(TablePort, KindLinkPort, uint32(p), atPort(p, openflow.AnyVLAN()), fmt.Sprintf("carry what arrives over the link at port %v", p), next(TableLabel))
 	}
 	b.add(TablePort, KindNoLabel, 0, openflow.Match{openflow.VLANMasked(firstLabel, labelMask)}, "refuse labels of hosts")
 	for _, p := range b.hostPorts() {
-		b.add(TablePort, KindHostPort, uint32(p), openflow.Match{openflow.InPort(openflow.PortNo(p))}, fmt.Sprintf("let hosts at port %v send", p), next(TableSource))
+		b.add(TablePort, KindHostPort, uint32(p), atPort(p), fmt.Sprintf("let hosts at port %v send", p), next(TableSource))
 	}
 }
 
 // sources lets known hosts send.
 func (b *builder) sources() {
-	b.add(TableSource, KindAddress, 1, openflow.Match{openflow.EthType(etherARP)}, "answer ARP", apply(toController()))
-	for _, kind := range []uint8{solicitation, advertisement} {
-		b.add(TableSource, KindAddress, uint32(kind), openflow.Match{openflow.EthType(etherIPv6), openflow.IPProto(protocolICMPv6), openflow.ICMPv6Type(kind)}, "answer neighbour discovery", apply(toController()))
-	}
 	for _, p := range b.hostPorts() {
 		for _, h := range b.Topology.HostsAt(fabric.PortID{Switch: b.at.ID, Port: p}) {
-			m := append(openflow.Match{openflow.InPort(openflow.PortNo(p)), openflow.EthSrc(openflow.MAC(h.MAC))}, vlan(h.VLAN))
-			b.add(TableSource, KindKnown, uint32(p), m, fmt.Sprintf("let host %v at port %v send", h.HostID, p), next(TableMeter))
+			b.add(TableSource, KindKnown, uint32(p), atPort(p, openflow.EthSrc(openflow.MAC(h.MAC)), vlan(h.VLAN)), fmt.Sprintf("let host %v at port %v send", h.HostID, p), next(TableMeter))
 		}
 	}
-	b.add(TableSource, KindUnknown, 0, nil, "learn hosts", apply(toController()))
 	b.add(TableMeter, KindNext, 0, nil, "pass what has no reservation", next(TableRedirect))
-	for about, m := range []openflow.Match{
-		{openflow.EthType(etherIPv4), openflow.IPProto(protocolUDP), openflow.UDPSrc(portBOOTPS)},
-	} {
-		b.add(TableRedirect, KindLease, uint32(about), m, "see leases of addresses", apply(toController()), next(TableDestination))
-	}
 	b.add(TableRedirect, KindNext, 0, nil, "pass what no relay carries", next(TableDestination))
 }
 
@@ -150,12 +164,8 @@ func vlan(id uint16) openflow.Field {
 	return openflow.VLAN(id)
 }
 
-// destinations finds the switches of hosts.
-func (b *builder) destinations() {
-	hosts := b.Topology.Hosts()
-	if b.Remote != nil {
-		hosts = b.Remote(b.at.ID)
-	}
+// deliveries hands frames to the hosts of the switch.
+func (b *builder) deliveries() {
 	for _, p := range b.hostPorts() {
 		for _, h := range b.Topology.HostsAt(fabric.PortID{Switch: b.at.ID, Port: p}) {
 			to := openflow.Match{openflow.EthDst(openflow.MAC(h.MAC)), vlan(h.VLAN)}
@@ -163,17 +173,30 @@ func (b *builder) destinations() {
 			b.add(TableDeliver, KindHost, uint32(p), to, fmt.Sprintf("deliver to host %v at port %v", h.HostID, p), apply(output(p)))
 		}
 	}
+	b.add(TableDestination, KindFlood, 0, openflow.Match{toGroup()}, "send broadcast and multicast of hosts", apply(b.fromHosts()...))
+	b.add(TableLabel, KindHere, uint32(b.Labels[b.at.ID]), openflow.Match{openflow.VLAN(b.Labels[b.at.ID])}, "take what is for hosts of this switch", apply(openflow.PopVLAN{}), next(TableDeliver))
+}
+
+// remotes sends to the hosts of other switches.
+func (b *builder) remotes() {
+	hosts := b.Topology.Hosts()
+	if b.Remote != nil {
+		hosts = b.Remote(b.at.ID)
+	}
 	for _, h := range hosts {
-		label, ok := b.Labels[h.At.Switch]
-		if h.At.Switch == b.at.ID || !ok || b.Next.At(b.at.ID, h.At.Switch).Best == 0 {
+		label := b.Labels[h.At.Switch]
+		toward, ok := b.toward[label]
+		if h.At.Switch == b.at.ID || !ok {
 			continue
 		}
-		do := append(push(label), openflow.Group{Group: towardGroup(label)})
-		b.add(TableDestination, KindRemote, uint32(label), openflow.Match{openflow.EthDst(openflow.MAC(h.MAC)), vlan(h.VLAN)}, fmt.Sprintf("send to host %v at switch %s", h.HostID, b.Topology.SwitchLabel(h.At.Switch)), apply(do...))
+		b.add(TableDestination, KindRemote, uint32(label), openflow.Match{openflow.EthDst(openflow.MAC(h.MAC)), vlan(h.VLAN)}, fmt.Sprintf("send to host %v at switch %s", h.HostID, b.Topology.SwitchLabel(h.At.Switch)), b.unreserved(b.Next.At(b.at.ID, h.At.Switch).Best, apply(append(push(label), toward)...))...)
 	}
+}
+
+// toGroup matches frames to several hosts: broadcast and multicast.
+func toGroup() openflow.Field {
 	group := openflow.MAC{1}
-	b.add(TableDestination, KindFlood, 0, openflow.Match{openflow.EthDstMasked(group, group)}, "send broadcast and multicast of hosts", apply(openflow.Group{Group: fromHostsGroup}))
-	b.add(TableDestination, KindMiss, 0, nil, "ask for a host that this switch does not know", apply(toController()))
+	return openflow.EthDstMasked(group, group)
 }
 
 // push puts a label on a frame. The priority of a tag that the frame has is copied to the new one (OpenFlow 1.3.5, section
@@ -184,7 +207,7 @@ func push(label uint16) []openflow.Action {
 
 // labels carries frames between switches, as fabric.NextHop says.
 func (b *builder) labels() {
-	b.add(TableLabel, KindHere, uint32(b.Labels[b.at.ID]), openflow.Match{openflow.VLAN(b.Labels[b.at.ID])}, "take what is for hosts of this switch", apply(openflow.PopVLAN{}), next(TableDeliver))
+	b.toward = map[uint16]openflow.Action{}
 	for _, d := range b.Topology.Switches() {
 		label, ok := b.Labels[d.ID]
 		n := b.Next.At(b.at.ID, d.ID)
@@ -192,19 +215,21 @@ func (b *builder) labels() {
 			continue
 		}
 		to := b.Topology.SwitchLabel(d.ID)
-		from := func(p fabric.PortNo, m ...openflow.Field) openflow.Match {
-			return append(openflow.Match{openflow.InPort(openflow.PortNo(p))}, m...)
+		b.toward[label] = output(n.Best)
+		protected := b.form.protects(label)
+		if protected {
+			b.toward[label] = openflow.Group{Group: towardGroup(label)}
+			b.protect(towardGroup(label), n, output(n.Backup), "send to switch "+to)
 		}
-		b.add(TableLabel, KindToward, uint32(label), openflow.Match{openflow.VLAN(label)}, "send to switch "+to, apply(openflow.Group{Group: towardGroup(label)}))
-		b.protect(towardGroup(label), n, output(n.Backup), "send to switch "+to)
-		if n.Hairpin {
-			b.add(TableLabel, KindHairpin, uint32(label), from(n.Backup, openflow.VLAN(label)), "send to switch "+to+", back if need be", apply(openflow.Group{Group: hairpinGroup(label)}))
+		b.add(TableLabel, KindToward, uint32(label), openflow.Match{openflow.VLAN(label)}, "send to switch "+to, b.unreserved(n.Best, apply(b.toward[label]))...)
+		if protected && n.Hairpin {
+			b.add(TableLabel, KindHairpin, uint32(label), atPort(n.Backup, openflow.VLAN(label)), "send to switch "+to+", back if need be", apply(openflow.Group{Group: hairpinGroup(label)}))
 			b.protect(hairpinGroup(label), n, openflow.Output{Port: openflow.PortInPort}, "send to switch "+to+", back if need be")
 		}
 		marked := []openflow.Field{openflow.VLAN(label), openflow.VLANPCP(rerouted)}
 		b.add(TableLabel, KindRerouted, uint32(label), marked, "send to switch "+to+" what took a backup", apply(output(n.Best)))
 		if n.Detour != 0 {
-			b.add(TableLabel, KindDetour, uint32(label), from(n.Best, marked...), "send around to switch "+to+" what took a backup", apply(output(n.Detour)))
+			b.add(TableLabel, KindDetour, uint32(label), atPort(n.Best, marked...), "send around to switch "+to+" what took a backup", apply(output(n.Detour)))
 		}
 	}
 }
@@ -223,6 +248,12 @@ func (b *builder) protect(id openflow.GroupID, n fabric.NextHop, backup openflow
 
 // floods carries broadcast and multicast along the tree. A switch does not send out of the port at which a frame arrived.
 func (b *builder) floods() {
+	for _, p := range b.Tree.Ports(b.at.ID) {
+		b.add(TableLabel, KindTree, uint32(p), atPort(p, openflow.VLAN(floodLabel)), fmt.Sprintf("carry broadcast from port %v of the tree", p), apply(b.fromTree()...))
+	}
+	if !b.form.groups {
+		return
+	}
 	bucket := func(actions ...openflow.Action) openflow.Bucket {
 		return openflow.Bucket{WatchPort: openflow.PortAny, WatchGroup: openflow.GroupAny, Actions: actions}
 	}
@@ -231,11 +262,44 @@ func (b *builder) floods() {
 	for _, p := range b.Tree.Ports(b.at.ID) {
 		fromHosts.Buckets = append(fromHosts.Buckets, bucket(append(push(floodLabel), output(p))...))
 		fromTree.Buckets = append(fromTree.Buckets, bucket(output(p)))
-		b.add(TableLabel, KindFlood, uint32(p), openflow.Match{openflow.InPort(openflow.PortNo(p)), openflow.VLAN(floodLabel)}, fmt.Sprintf("carry broadcast from port %v of the tree", p), apply(openflow.Group{Group: fromTreeGroup}))
 	}
 	for _, p := range b.hostPorts() {
 		fromHosts.Buckets = append(fromHosts.Buckets, bucket(output(p)))
 		fromTree.Buckets = append(fromTree.Buckets, bucket(openflow.PopVLAN{}, output(p)))
 	}
 	b.Groups = append(b.Groups, fromHosts, fromTree)
+}
+
+// fromHosts sends a frame of a host to all: a group does, or a list of outputs, each of which sends the frame as it is then.
+func (b *builder) fromHosts() (do []openflow.Action) {
+	if b.form.groups {
+		return []openflow.Action{openflow.Group{Group: fromHostsGroup}}
+	}
+	for _, p := range b.hostPorts() {
+		do = append(do, output(p))
+	}
+	for n, p := range b.Tree.Ports(b.at.ID) {
+		if n == 0 {
+			do = append(do, push(floodLabel)...)
+		}
+		do = append(do, output(p))
+	}
+	return do
+}
+
+// fromTree is fromHosts for a frame from another switch.
+func (b *builder) fromTree() (do []openflow.Action) {
+	if b.form.groups {
+		return []openflow.Action{openflow.Group{Group: fromTreeGroup}}
+	}
+	for _, p := range b.Tree.Ports(b.at.ID) {
+		do = append(do, output(p))
+	}
+	for n, p := range b.hostPorts() {
+		if n == 0 {
+			do = append(do, openflow.PopVLAN{})
+		}
+		do = append(do, output(p))
+	}
+	return do
 }

@@ -29,10 +29,37 @@ type world struct {
 
 func hostMAC(n int) [6]byte { return [6]byte{2, 0, 0, 0, byte(n >> 8), byte(n + 1)} }
 
+// addrsOf are the addresses of a host: IPv4, and of the link and global ones of IPv6.
+func addrsOf(n int) []netip.Addr {
+	return []netip.Addr{
+		netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n + 1)}),
+		netip.MustParseAddr(fmt.Sprintf("fd00::%x", n+1)), netip.MustParseAddr(fmt.Sprintf("fe80::%x", n+1)),
+	}
+}
+
 func vlanOf(n int) uint16 { return []uint16{0, 0, 7}[n%3] }
 
-// newWorld makes a network with cables between switches, by their numbers.
-func newWorld(t interface{ Fatalf(string, ...any) }, switches int, cables [][2]int) *world {
+// model is a kind of switch.
+type model struct {
+	fabric.Capabilities
+	oftest.Options
+}
+
+// The kinds of switches. In those before bare, a packet takes a backup.
+var (
+	whole   = model{fabric.Capabilities{Tables: 254, FastFailover: 1 << 20, All: 1 << 20, Select: 1 << 20, Meters: 4096, PacketMeters: true, Senders: true}, oftest.Options{}}
+	oneFull = model{fabric.Capabilities{Tables: 1, FastFailover: 1 << 20, All: 1 << 20, Select: 1 << 20, Meters: 4096, PacketMeters: true, Local: true}, oftest.Options{Tables: 1}}
+	lists   = model{fabric.Capabilities{Tables: 7, FastFailover: 1 << 20, Senders: true}, oftest.Options{Tables: 7, Limits: oftest.Limits{GroupTypes: 1 << openflow.GroupTypeFF, Meters: -1}}}
+	bare    = model{fabric.Capabilities{Tables: 7}, oftest.Options{Tables: 7, Limits: oftest.Limits{Groups: -1, Meters: -1}}}
+	few     = model{fabric.Capabilities{Tables: 6, FastFailover: 4, All: 4}, oftest.Options{Tables: 6, Limits: oftest.Limits{Groups: 4, Meters: -1}, NoLocalPort: true}}
+	oneBare = model{fabric.Capabilities{Tables: 1}, oftest.Options{Tables: 1, Limits: oftest.Limits{Groups: -1, Meters: -1}, NoLocalPort: true}}
+)
+
+// newWorld makes a network with cables between switches, by their numbers. The switches are of the kinds in turn, or whole.
+func newWorld(t interface{ Fatalf(string, ...any) }, switches int, cables [][2]int, kinds ...model) *world {
+	if len(kinds) == 0 {
+		kinds = []model{whole}
+	}
 	w := &world{t: t, net: oftest.NewNetwork(), ends: cables}
 	must := func(err error) {
 		if err != nil {
@@ -42,14 +69,16 @@ func newWorld(t interface{ Fatalf(string, ...any) }, switches int, cables [][2]i
 	var parts fabric.Parts
 	ports := make([]int, switches)
 	for n := range switches {
-		s := w.net.AddSwitch(fmt.Sprint("s", n+1), oftest.Options{DatapathID: uint64(n + 1)})
+		kind := kinds[n%len(kinds)]
+		kind.DatapathID = uint64(n + 1)
+		s := w.net.AddSwitch(fmt.Sprint("s", n+1), kind.Options)
 		w.sw = append(w.sw, s)
 		must(s.AddPort(oftest.PortOptions{No: 1, Down: true}))
 		h, err := w.net.AddHost(oftest.HostOptions{Name: fmt.Sprint("h", n+1), MAC: hostMAC(n), Addrs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n + 1)}), 16)}}, oftest.End{Switch: s, Port: 1}, oftest.CableOptions{})
 		must(err)
 		w.hosts = append(w.hosts, h)
-		parts.Switches = append(parts.Switches, fabric.Switch{ID: fabric.DPID(n + 1), Ports: []fabric.Port{{No: 1}}})
-		parts.Hosts = append(parts.Hosts, fabric.Host{HostID: fabric.HostID{MAC: hostMAC(n), VLAN: vlanOf(n)}, At: fabric.PortID{Switch: fabric.DPID(n + 1), Port: 1}})
+		parts.Switches = append(parts.Switches, fabric.Switch{ID: fabric.DPID(n + 1), Ports: []fabric.Port{{No: 1}}, Capabilities: kind.Capabilities})
+		parts.Hosts = append(parts.Hosts, fabric.Host{HostID: fabric.HostID{MAC: hostMAC(n), VLAN: vlanOf(n)}, Addrs: addrsOf(n), At: fabric.PortID{Switch: fabric.DPID(n + 1), Port: 1}})
 		ports[n] = 1
 	}
 	for _, c := range cables {
@@ -85,7 +114,8 @@ func (w *world) program() (changes int) {
 		if err != nil {
 			w.t.Fatalf("%v", err)
 		}
-		plan, err := Diff(p, State{Flows: s.Flows(), Groups: s.Groups()}, Managed)
+		have := State{Flows: s.Flows(), Groups: s.Groups(), Meters: s.MeterConfigs()}
+		plan, err := Diff(p, have, Managed)
 		if err != nil {
 			w.t.Fatalf("%v", err)
 		}
@@ -203,68 +233,61 @@ func connected(switches int, cables [][2]int, without int) bool {
 }
 
 // In any network every host reaches every other one, a broadcast arrives once at each, whichever cable fails the groups lead
-// around it without a controller, and nothing ever goes round.
+// around it without a controller, and nothing ever goes round. Where some switches have no groups, frames to a cable that has
+// failed are lost.
 func TestConnectivity(t *testing.T) {
-	for seed := range uint64(100) {
-		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 1))
-			switches, cables := graph(r)
-			fail := func(format string, a ...any) {
-				t.Helper()
-				t.Errorf("network %d, cables %v: "+format, append([]any{seed, cables}, a...)...)
+	for _, c := range []struct {
+		name   string
+		kinds  []model
+		backup bool
+	}{
+		{"whole", []model{whole}, true},
+		{"one table", []model{oneFull}, true},
+		{"mixed with backups", []model{whole, oneFull, lists}, true},
+		{"no groups", []model{bare}, false},
+		{"one table and no groups", []model{oneBare}, false},
+		{"mixed", []model{oneBare, whole, few, oneFull, bare}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(40) {
+				synctest.Test(t, func(t *testing.T) { connects(t, seed, c.backup, c.kinds) })
 			}
-			w := newWorld(t, switches, cables)
-			if missing := w.unicast(); len(missing) > 0 {
-				fail("%v", missing)
-			}
-			for from, counts := range w.deliver(func(int) [][6]byte { return [][6]byte{broadcast, {0x33, 0x33, 0, 0, 0, 1}} }) {
-				for n, count := range counts {
-					if want := 2 * min(1, max(n-from, from-n)); count != want {
-						fail("host %d received %d broadcasts of host %d, want %d", n+1, count, from+1, want)
-					}
-				}
-			}
-			if n := w.program(); n > 0 {
-				fail("%d changes of what is right", n)
-			}
-			for i := range cables {
-				w.cables[i].Unplug()
-				if missing := w.unicast(); len(missing) > 0 && connected(switches, cables, i) {
-					fail("without %v: %v", cables[i], missing)
-				}
-				if err := w.cables[i].Plug(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			w.sw[r.IntN(switches)].PowerOff()
-			w.unicast() // what can arrive is in fabric's tests; here nothing goes round
 		})
 	}
 }
 
-// Hosts cannot send with a label, from another port, or with another's address: it goes to the controller or nowhere.
-func TestSpoofing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 3, [][2]int{{0, 1}, {1, 2}})
-		label := w.c.Labels[3]
-		tagged := append(append([]byte{}, frame(0, hostMAC(2))[:12]...), 0x81, 0, byte(label>>8), byte(label))
-		tagged = append(tagged, frame(0, hostMAC(2))[12:]...)
-		spoofed := frame(1, hostMAC(0))
-		w.hosts[0].Send(tagged)
-		w.hosts[0].Send(spoofed)
-		time.Sleep(10 * time.Millisecond)
-		synctest.Wait()
-		for n, h := range w.hosts {
-			if got := h.Received(); len(got) > 0 {
-				t.Errorf("host %d received %x", n+1, got[0].Frame)
+func connects(t *testing.T, seed uint64, backup bool, kinds []model) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	switches, cables := graph(r)
+	fail := func(format string, a ...any) {
+		t.Helper()
+		t.Errorf("network %d, cables %v: "+format, append([]any{seed, cables}, a...)...)
+	}
+	w := newWorld(t, switches, cables, kinds...)
+	if missing := w.unicast(); len(missing) > 0 {
+		fail("%v", missing)
+	}
+	for from, counts := range w.deliver(func(int) [][6]byte { return [][6]byte{broadcast, {0x33, 0x33, 0, 0, 0, 1}} }) {
+		for n, count := range counts {
+			if want := 2 * min(1, max(n-from, from-n)); count != want {
+				fail("host %d received %d broadcasts of host %d, want %d", n+1, count, from+1, want)
 			}
 		}
-		for _, f := range w.sw[0].Flows() {
-			if k, _ := KindOf(f.Cookie); k == KindNoLabel && f.Packets != 1 {
-				t.Errorf("%d frames with a label were dropped, want 1", f.Packets)
-			}
+	}
+	if n := w.program(); n > 0 {
+		fail("%d changes of what is right", n)
+	}
+	for i := range cables {
+		w.cables[i].Unplug()
+		if missing := w.unicast(); len(missing) > 0 && backup && connected(switches, cables, i) {
+			fail("without %v: %v", cables[i], missing)
 		}
-	})
+		if err := w.cables[i].Plug(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.sw[r.IntN(switches)].PowerOff()
+	w.unicast() // what can arrive is in fabric's tests; here nothing goes round
 }
 
 func TestLabels(t *testing.T) {
@@ -288,36 +311,65 @@ func TestLabels(t *testing.T) {
 
 // Each rule that a program can have is in the pipeline, at its priority, and the pipeline has no rule that no program has.
 func TestPipeline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		made := map[openflow.TableID]map[Kind]bool{}
-		for _, cables := range [][][2]int{{{0, 1}, {1, 2}, {2, 0}, {2, 3}, {3, 4}, {4, 2}, {0, 3}}, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}}} {
-			w := newWorld(t, 5, cables)
-			for n := range w.sw {
-				p, err := w.c.Program(fabric.DPID(n + 1))
-				if err != nil {
-					t.Fatal(err)
+	for name, c := range map[string]struct {
+		kind     model
+		pipeline []Table
+	}{"whole": {whole, Pipeline}, "one table": {oneFull, []Table{Flat}}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testPipeline(t, c.kind, c.pipeline) })
+		})
+	}
+}
+
+func testPipeline(t *testing.T, kind model, pipeline []Table) {
+	made := map[openflow.TableID]map[Kind]bool{}
+	for _, cables := range [][][2]int{{{0, 1}, {1, 2}, {2, 0}, {2, 3}, {3, 4}, {4, 2}, {0, 3}}, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}}} {
+		w := newWorld(t, 5, cables, kind)
+		w.setCircuits(Circuit{Number: 1, From: hostPort(0), To: hostPort(3), Paths: []fabric.Path{w.path(0, 1, 2, 3)}})
+		for n := range w.sw {
+			p, err := w.c.Program(fabric.DPID(n + 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range p.Flows {
+				k, _ := KindOf(f.Cookie)
+				r, ok := pipeline[f.Table].rule(k)
+				above := uint16(perPort)
+				if k == KindCircuit {
+					above = specifics
 				}
-				for _, f := range p.Flows {
-					k, ok := KindOf(f.Cookie)
-					if !ok || f.Priority != priority(f.Table, k) {
-						t.Errorf("a flow to %s has cookie %#x and priority %d", f.Why, f.Cookie, f.Priority)
-					}
-					if made[f.Table] == nil {
-						made[f.Table] = map[Kind]bool{}
-					}
-					made[f.Table][k] = true
+				if !ok || f.Priority < r.Priority || f.Priority > r.Priority+above {
+					t.Errorf("a flow to %s has cookie %#x and priority %d: rule %+v", f.Why, f.Cookie, f.Priority, r)
 				}
+				if _, got, ok := RuleOf(f.Table, f.Cookie); !ok || got != r && k != KindNoLabel { // that is in both
+					t.Errorf("a flow to %s is of the rule %+v, want %+v", f.Why, got, r)
+				}
+				if made[f.Table] == nil {
+					made[f.Table] = map[Kind]bool{}
+				}
+				made[f.Table][k] = true
 			}
 		}
-		for n, table := range Pipeline {
-			if int(table.ID) != n {
-				t.Errorf("table %d is the %dth", table.ID, n)
+	}
+	for n, table := range pipeline {
+		if int(table.ID) != n {
+			t.Errorf("table %d is the %dth", table.ID, n)
+		}
+		priorities := map[uint16]bool{}
+		for _, r := range table.Rules {
+			if !made[table.ID][r.Kind] {
+				t.Errorf("no program has the rule of table %s for %s", table.Name, r.Matches)
 			}
-			for _, r := range table.Rules {
-				if !made[table.ID][r.Kind] {
-					t.Errorf("no program has the rule of table %s for %s", table.Name, r.Matches)
+			above := uint16(perPort)
+			if r.Kind == KindCircuit {
+				above = specifics
+			}
+			for above := range above + 1 {
+				if priorities[r.Priority+above] {
+					t.Errorf("table %s: priority %d is of two rules", table.Name, r.Priority+above)
 				}
+				priorities[r.Priority+above] = true
 			}
 		}
-	})
+	}
 }

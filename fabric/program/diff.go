@@ -37,14 +37,6 @@ type Plan struct {
 	Kept int
 }
 
-// Changes returns the number of changes.
-func (p Plan) Changes() (n int) {
-	for _, s := range p.Steps {
-		n += len(s)
-	}
-	return n
-}
-
 // Diff returns how a switch becomes what it should be. An error means that a program contradicts itself: two flows with the
 // same place, a reference to a group or meter that the program does not have, or groups that refer to each other in a circle.
 func Diff(want Program, have State, ours Ours) (Plan, error) {

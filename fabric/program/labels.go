@@ -64,5 +64,26 @@ const (
 	fromTreeGroup  = firstGroup + 0x2001
 )
 
+// GroupName says what a group of Headgate is for, "" for other groups.
+func GroupName(id openflow.GroupID) string {
+	switch label := uint16(id & 0xfff); {
+	case !Managed.group(id):
+		return ""
+	case id >= firstChoice:
+		return "of the paths of a circuit"
+	case id >= firstRoute:
+		return fmt.Sprintf("of the path with label %d", pathLabel(int(id-firstRoute)))
+	case id == fromHostsGroup:
+		return "of broadcast from hosts"
+	case id == fromTreeGroup:
+		return "of broadcast from switches"
+	case id == hairpinGroup(label):
+		return fmt.Sprintf("to the switch with label %d, or back", label)
+	case id == towardGroup(label):
+		return fmt.Sprintf("to the switch with label %d", label)
+	}
+	return ""
+}
+
 // VLANOf returns the VLAN id that a field matches, 0 for frames without a tag.
 func VLANOf(f openflow.Field) uint16 { return uint16(f.Uint()) & 0xfff }

@@ -1,6 +1,10 @@
 package program
 
-import "headgate.dev/headgate/fabric/openflow"
+import (
+	"slices"
+
+	"headgate.dev/headgate/fabric/openflow"
+)
 
 // State returns what a switch has after it was brought to the program: the program, and what was not ours (Foreign).
 func (p Program) State(foreign State) *State {
@@ -28,6 +32,11 @@ func (p Program) State(foreign State) *State {
 		s.Meters = append(s.Meters, openflow.MeterConfig{Flags: m.Flags, Meter: m.ID, Bands: m.Bands})
 	}
 	return s
+}
+
+// With returns what is in either of two states.
+func (s State) With(more State) State {
+	return State{slices.Concat(s.Flows, more.Flows), slices.Concat(s.Groups, more.Groups), slices.Concat(s.Meters, more.Meters)}
 }
 
 // Foreign returns what is not ours of a state.

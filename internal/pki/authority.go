@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -79,6 +80,8 @@ type Template struct {
 	Name string
 	// Hosts are the addresses and names of a server; empty for a certificate of a client only.
 	Hosts []string
+	// ClientNames are further names of a client, as DNS names.
+	ClientNames []string
 	// Client permits a server's certificate for connections to other servers.
 	Client   bool
 	Validity time.Duration
@@ -127,6 +130,7 @@ func (a *Authority) sign(l Template, to *ecdsa.PublicKey, own *ecdsa.PrivateKey)
 	if l.Client || len(l.Hosts) == 0 {
 		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
+	t.DNSNames = slices.Clone(l.ClientNames)
 	for _, h := range l.Hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			t.IPAddresses = append(t.IPAddresses, ip)
@@ -161,7 +165,7 @@ func sign(t, parent *x509.Certificate, to *ecdsa.PublicKey, by, own *ecdsa.Priva
 	if der, err = x509.MarshalECPrivateKey(own); err != nil {
 		return p, err
 	}
-	p.Key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	p.Key = pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: der})
 	return p, nil
 }
 

@@ -110,8 +110,9 @@ func TestPoissonFlow(t *testing.T) {
 //	client ── router ── server      router to server is limited to 10 Mbit/s
 //
 // 4 Mbit/s in messages of 8 to 16 KB, 41 a second, are delivered as they are offered: in bursts, whose
-// bytes in 100 ms differ by more than half of their mean, and at 4 Mbit/s within 4 sigma (1.85 % each)
-// overall. Of 20 Mbit/s nothing is discarded: what is not delivered is still queued.
+// bytes in 100 ms differ by about half of their mean. The rate of all 203 messages has a standard
+// deviation of 7.1 % (of their number 7.0 %, and their sizes differ by 19 %) and is within four of them.
+// Of 20 Mbit/s (3.2 %) nothing is discarded: what is not delivered is still queued.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 10 * unit.Mbit, In: true})
@@ -127,7 +128,7 @@ func TestMessages(t *testing.T) {
 			return r.Flow("f")
 		}
 		got := messages(4 * unit.Mbit)
-		if r := got.Total.OfferedL2Bits / 5; math.Abs(r-4e6) > 0.3e6 || math.Abs(got.Total.DeliveredL2Bits-got.Total.OfferedL2Bits) > 0.3e6 {
+		if r := got.Total.OfferedL2Bits / 5; math.Abs(r-4e6) > 4*0.071*4e6 || math.Abs(got.Total.DeliveredL2Bits-got.Total.OfferedL2Bits) > 0.3e6 {
 			t.Errorf("offered %.2f Mbit/s, delivered %.2f", r/1e6, got.Total.DeliveredL2Bits/5e6)
 		}
 		squares := 0.0
@@ -138,7 +139,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("messages' bytes in 100 ms differ by %.2f of their mean, want 0.5", spread)
 		}
 		got = messages(20 * unit.Mbit)
-		if r := got.Total.DeliveredL2Bits / 5; r < 9e6 || got.Total.OfferedL2Bits < 95e6 {
+		if r := got.Total.DeliveredL2Bits / 5; r < 9e6 || got.Total.OfferedL2Bits < (1-4*0.032)*100e6 {
 			t.Errorf("offered %.2f Mbit/s, delivered %.2f", got.Total.OfferedL2Bits/5e6, r/1e6)
 		}
 	})

@@ -40,7 +40,7 @@ func (l *Link) selectCongestion(number uint32, name string, only bool) error {
 	if err := setCongestion(st.raw, name); err != nil {
 		return err
 	}
-	st.idling.selected(only)
+	st.selected(only)
 	l.session.SelectCongestion(number, name, only)
 	l.pump()
 	return nil

@@ -82,11 +82,12 @@ func (l *Link) tick() {
 	defer l.mu.Unlock()
 	l.ticking = false
 	for number, st := range l.streams {
-		e := st.estimate()
-		l.session.Update(number, e)
+		info := tcpInfo(st.raw)
+		l.session.Update(number, estimateOf(info))
 		if st.idling.look(st.raw, l.session.Waits(number)) {
 			l.tickLater()
 		}
+		st.regrow(time.Now(), info)
 	}
 	l.readDirect()
 	l.session.Tick(l.now())
@@ -106,7 +107,7 @@ func (l *Link) handle(e stripe.Event) {
 	switch e.Kind {
 	case stripe.EventCongestion:
 		if st := l.streams[e.Stream]; st != nil {
-			st.idling.selected(e.Only)
+			st.selected(e.Only)
 			if err := setCongestion(st.raw, e.Reason); err != nil && !l.refusedCongestion {
 				l.refusedCongestion = true // it will be for all streams
 				l.log.Warn("cannot select the congestion control that the other agent requests", "name", e.Reason, "error", err)

@@ -29,8 +29,10 @@ func (d *Dialer) path(s *session, p relay.Path) {
 	}
 	reach := &outage{log: d.Log.With("exit", d.Exit.Address, "path", p.Name)}
 	var open []*kept
-	for wasBusy, settled := false, false; ctx.Err() == nil; {
-		for len(open) < tuner.Streams() {
+	last := time.Now() // when they have carried something
+	for wasBusy, settled, asleep := false, false, true; ctx.Err() == nil; {
+		want := warm(p, tuner.Streams(), time.Since(last))
+		for len(open) < want {
 			one := &kept{path: p, reach: reach, in: s, congestion: choice.Name()}
 			if !wasBusy && !one.only() {
 				one.congestion = idleControl
@@ -39,14 +41,23 @@ func (d *Dialer) path(s *session, p relay.Path) {
 			open = append(open, one)
 			all.Go(func() { d.keep(one) })
 		}
-		for _, one := range open[tuner.Streams():] {
+		for _, one := range open[want:] {
 			all.Go(func() { d.retire(one) })
 		}
-		open = open[:tuner.Streams()]
+		open = open[:want]
 		if wasBusy { // else the streams have what idle ones have
 			d.selectCongestion(open, choice)
 		}
-		measured := s.epoch(open)
+		base := baseRTT(open)
+		length := stripe.FirstEpoch(base)
+		if wasBusy {
+			length = stripe.Epoch(base)
+		}
+		// An epoch begins with what is to be sent: at 600 ms it takes 12 s, and the first would be of nothing and something.
+		measured, carriedAt := s.epoch(open, length, asleep)
+		if asleep = carriedAt.IsZero(); !asleep {
+			last = carriedAt
+		}
 		if wasBusy {
 			if choice.Settled() && settled {
 				tuner.Observe(measured)
@@ -69,31 +80,50 @@ func (d *Dialer) selectCongestion(open []*kept, choice *stripe.Choice) {
 	}
 }
 
-// epoch measures streams for an epoch.
-func (s *session) epoch(open []*kept) (m stripe.Measured) {
+// quietTime is after what time without a byte a path closes the streams that it needs only when it is busy: each has a socket and
+// buffers in both agents. The value is chosen for Headgate: applications that pause for less keep their streams.
+const quietTime = 15 * time.Second
+
+// warm returns how many streams a path has that could use a number of them, and has carried nothing for a time.
+func warm(p relay.Path, tuned int, quiet time.Duration) int {
+	if quiet < quietTime || p.Streams > 0 {
+		return tuned
+	}
+	return min(tuned, cmp.Or(p.FirstStreams, firstStreams))
+}
+
+// epoch measures streams for a time, and returns when they have carried something, which is zero if they have carried nothing. If
+// they are asleep, it ends as soon as they carry something.
+func (s *session) epoch(open []*kept, length time.Duration, asleep bool) (m stripe.Measured, last time.Time) {
 	began := time.Now()
 	before := carried(open)
+	now := before
 	ownBefore, otherBefore := s.idle()
 	q := queue{before: tcp(open)}
-	for end, over := time.After(stripe.Epoch(rtt(open))), false; !over; {
+	for end, over := time.After(length), false; !over; {
 		select {
 		case <-s.ctx.Done():
-			return m
+			return m, last
 		case <-time.After(queueInterval):
 			q.look(tcp(open))
 		case <-end:
 			over = true
 		}
+		c := carried(open)
+		if c[0] > now[0] || c[1] > now[1] { // less is a stream that has ended
+			last = time.Now()
+		}
+		now = c
+		over = over || asleep && !last.IsZero()
 	}
-	after := carried(open)
 	took := time.Since(began).Seconds()
 	own, other := s.idle()
 	for n, idle := range []bool{own != ownBefore, other != otherBefore} {
-		if !idle && after[n] > before[n] {
-			return stripe.Measured{Goodput: float64(after[n]-before[n]) / took, Busy: true, Full: q.full(tcp(open))}
+		if !idle && now[n] > before[n] {
+			return stripe.Measured{Goodput: float64(now[n]-before[n]) / took, Busy: !asleep, Full: q.full(tcp(open))}, last
 		}
 	}
-	return m
+	return m, last
 }
 
 // firstStreams and maxStreams are the number of streams that a path begins with, and its maximum.
@@ -131,9 +161,11 @@ func tcp(streams []*kept) (all []*unix.TCPInfo) {
 	return all
 }
 
-// rtt returns the longest round-trip time of streams.
-func rtt(streams []*kept) (longest time.Duration) {
-	each(streams, func(_ *Link, st *stream) { longest = max(longest, st.estimate().RTT) })
+// baseRTT returns the longest of the streams' least round-trip times. With those of now, an epoch in a queue of 3 s took a minute.
+func baseRTT(streams []*kept) (longest time.Duration) {
+	for _, i := range tcp(streams) {
+		longest = max(longest, minRTT(i))
+	}
 	return longest
 }
 

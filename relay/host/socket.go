@@ -54,12 +54,13 @@ func (a *Agent) serve() (stop func()) {
 				return
 			case <-ticker.C:
 			}
-			conns := 0
+			conns, streams := 0, 0
 			for _, l := range a.links() {
-				conns += l.measure()
+				c, s := l.measure()
+				conns, streams = conns+c, streams+s
 			}
 			payloads.trim()
-			if memory.observe(conns) {
+			if memory.observe(conns, streams) {
 				debug.FreeOSMemory()
 			}
 		}

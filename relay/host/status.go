@@ -441,8 +441,8 @@ func (l *Link) leave(number uint32) {
 	delete(l.observed.paths, number)
 }
 
-// measure computes the rates of streams and connections, and returns the number of connections.
-func (l *Link) measure() (conns int) {
+// measure computes the rates of streams and connections, and returns how many there are.
+func (l *Link) measure() (conns, streams int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for number, st := range l.streams {
@@ -455,7 +455,7 @@ func (l *Link) measure() (conns int) {
 		k.rate.update(i.Sent, i.Received, l.now())
 		k.observeDirect(i)
 	}
-	return len(l.conns)
+	return len(l.conns), len(l.streams)
 }
 
 // rate is the rate of bytes in both directions between two readings of counters.

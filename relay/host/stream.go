@@ -24,12 +24,13 @@ const (
 
 // stream is a TCP connection that carries frames.
 type stream struct {
-	number uint32
-	conn   net.Conn
-	raw    syscall.RawConn // of the TCP connection
-	out    chan stripe.Frame
-	rate   rate // for the status
-	idling idling
+	number   uint32
+	conn     net.Conn
+	raw      syscall.RawConn // of the TCP connection
+	out      chan stripe.Frame
+	rate     rate // for the status
+	idling   idling
+	regrowth regrowth
 	// apart are frames that the session neither sends nor counts. One place is for goAway.
 	apart chan stripe.Frame
 	// tcpSent and tcpLost are the bytes that TCP had sent and lost at the last reading, for the status.

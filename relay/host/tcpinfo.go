@@ -17,8 +17,10 @@ func tcpInfo(raw syscall.RawConn) (i *unix.TCPInfo) {
 }
 
 // estimate reads what the kernel knows about the stream's connection.
-func (st *stream) estimate() (e stripe.Estimate) {
-	i := tcpInfo(st.raw)
+func (st *stream) estimate() stripe.Estimate { return estimateOf(tcpInfo(st.raw)) }
+
+// estimateOf returns what a session wants to know, nothing of a connection that has ended.
+func estimateOf(i *unix.TCPInfo) (e stripe.Estimate) {
 	if i == nil {
 		return e
 	}

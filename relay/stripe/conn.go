@@ -153,8 +153,7 @@ func (c *Conn) permitted(k *chunk) bool { return k.offset+uint64(len(k.data)) <=
 // acked drops the acknowledged chunks at the beginning, and closes the connection if nothing is left to do.
 func (s *Session) acked(c *Conn) {
 	for len(c.unacked) > 0 && c.unacked[0].acked {
-		c.unacked[0].data = nil
-		c.unacked = c.unacked[1:]
+		pop(&c.unacked).data = nil
 	}
 	s.closeIfDone(c)
 }

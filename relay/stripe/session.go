@@ -229,7 +229,7 @@ func (s *Session) Next(now time.Duration) (number uint32, f Frame, ok bool) {
 		}
 		if c := s.nextAgain(); c != nil {
 			if st = s.first(c.last); st != nil {
-				s.again = s.again[1:]
+				pop(&s.again)
 				c.waiting = false
 				return s.sendChunk(st, c, now)
 			}
@@ -286,8 +286,7 @@ func (s *Session) first(avoid *stream) (best *stream) {
 // nextControl returns the next frame without data.
 func (s *Session) nextControl(st *stream, now time.Duration) (Frame, bool) {
 	if len(s.control) > 0 {
-		f := s.control[0]
-		s.control = s.control[1:]
+		f := pop(&s.control)
 		if f.Kind == Credit {
 			c := s.conns[f.Conn]
 			if c == nil {
@@ -314,7 +313,7 @@ func (s *Session) nextAgain() *chunk {
 			return c
 		}
 		c.waiting = false
-		s.again = s.again[1:]
+		pop(&s.again)
 	}
 	return nil
 }
@@ -338,7 +337,7 @@ func (s *Session) nextData(now time.Duration) (number uint32, f Frame, ok bool) 
 		if n < 0 {
 			continue
 		}
-		c.pending = c.pending[1:]
+		pop(&c.pending)
 		c.pendingBytes -= len(k.data)
 		c.unacked = append(c.unacked, k)
 		s.sending = slices.Delete(s.sending, turn, turn+1)

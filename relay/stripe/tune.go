@@ -23,6 +23,11 @@ const (
 // least.
 func Epoch(rtt time.Duration) time.Duration { return max(2*time.Second, 20*rtt) }
 
+// FirstEpoch returns for how long a path must have been busy before anything is tried on it: what ends earlier gains
+// nothing from a trial, and four round-trip times are most of a slow start. With a whole Epoch, 600 ms began their second
+// congestion control after 12 s.
+func FirstEpoch(rtt time.Duration) time.Duration { return max(2*time.Second, 4*rtt) }
+
 // Measured is what an epoch of a path has shown.
 type Measured struct {
 	Goodput float64 // bytes per second

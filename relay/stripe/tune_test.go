@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // On paths of many kinds the number of streams comes close to the best fixed one soon, and then stays.
@@ -99,5 +100,18 @@ func TestTunerFull(t *testing.T) {
 	}
 	if u.Streams() <= few {
 		t.Errorf("%d streams though more would deliver more", u.Streams())
+	}
+}
+
+// A satellite path of 600 ms is tried 2.4 s after it has become busy, and its trials take 12 s each. On a short path both
+// take 2 s.
+func TestEpochs(t *testing.T) {
+	for _, c := range []struct{ rtt, first, other time.Duration }{
+		{600 * time.Millisecond, 2400 * time.Millisecond, 12 * time.Second},
+		{20 * time.Millisecond, 2 * time.Second, 2 * time.Second},
+	} {
+		if first, other := FirstEpoch(c.rtt), Epoch(c.rtt); first != c.first || other != c.other {
+			t.Errorf("%v: %v and %v, want %v and %v", c.rtt, first, other, c.first, c.other)
+		}
 	}
 }

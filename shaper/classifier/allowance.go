@@ -59,10 +59,10 @@ func AllowancesOf(t group.Tree, minor func(node int) uint16, root uint16, places
 	for i, kept := range reservedRates(t) {
 		n := t.Nodes[i]
 		parts := uint64(cappedAckParts)
-		if n.Ceiling == t.Limit {
+		if n.SteadyCeiling() == t.Limit {
 			parts = ackParts
 		}
-		a := Allowance{MostByteTime: byteTimes(n.Ceiling, parts), Parent: uint32(root)}
+		a := Allowance{MostByteTime: byteTimes(n.SteadyCeiling(), parts), Parent: uint32(root)}
 		if n.Parent >= 0 {
 			a.Parent = uint32(minor(n.Parent))
 		}
@@ -105,7 +105,7 @@ func reservedRates(t group.Tree) []unit.Rate {
 		}
 		equal := t.Limit / unit.Rate(all)
 		for j := i; j >= 0; j = t.Nodes[j].Parent {
-			equal = min(equal, t.Nodes[j].Ceiling/unit.Rate(leaves[j]))
+			equal = min(equal, t.Nodes[j].SteadyCeiling()/unit.Rate(leaves[j]))
 		}
 		kept[i] = (n.Guarantee + equal) / 2
 	}

@@ -100,8 +100,9 @@ func (w desiredSide) fill(k *kernel, i int, p shaper.Plan) (desiredSide, error) 
 		LinkHeader: linkHeader,
 	}
 	w.filter, w.was = true, nodes(s.Record)
-	f := linkFacts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest, byAction: i == ingress && k.byAction()}
+	f := k.linkFacts(i, p)
 	b := newBuilder(*w.Tree, f)
+	b.limits = s.tree.limits(*w.Tree, w.minor)
 	w.classes = b.classes(w.minor, places)
 	switch {
 	case !f.flowQueues:
@@ -115,6 +116,11 @@ func (w desiredSide) fill(k *kernel, i int, p shaper.Plan) (desiredSide, error) 
 	w.record.Options = w.options.encode()
 	w.record.Sized = k.sized(i, p, b.sizeFor(i))
 	return w, nil
+}
+
+// linkFacts returns the properties of a side that its tree depends on.
+func (k *kernel) linkFacts(i int, p shaper.Plan) linkFacts {
+	return linkFacts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest, byAction: i == ingress && k.byAction()}
 }
 
 func (w desiredSide) minor(node int) uint16 { return w.record.Class(w.Tree.Nodes[node]) }
@@ -312,7 +318,9 @@ func difference(before nl.HTBClass, was group.Node, c class) (text string, deriv
 		rate("", was.Ceiling, c.ceiling)
 	case !c.derived() && was.Path != "":
 		rate("guarantee ", was.Guarantee, c.guarantee)
-		rate("ceiling ", was.Ceiling, c.ceiling)
+		if !c.adjustable {
+			rate("ceiling ", was.Ceiling, c.ceiling)
+		}
 		number("priority ", old.Prio, now.Prio)
 		number("overhead ", old.Overhead, now.Overhead)
 		number("minimum ", old.Minimum, now.Minimum)

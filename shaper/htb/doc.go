@@ -20,6 +20,10 @@
 // changes of a device, so that kill -9 leaves the old or the new state. If the kernel
 // rejects one request of the message and executes the others, all are rolled back (undo.go).
 //
+// The ceiling of an adjustable group is its limit, which Adjust changes. The class is the only place that has the limit, so
+// that a change of it needs no new record and no comparison, a killed process loses nothing, and Apply reads it back
+// (adjust.go).
+//
 // Not supported: packets of programs that bypass the queueing layer
 // (AF_PACKET with PACKET_QDISC_BYPASS, XDP).
 package htb

@@ -78,8 +78,12 @@ const (
 
 // leaf returns the queue of a class, limited in time by its length in bytes.
 func (b builder) leaf(guarantee, ceiling unit.Rate) leaf {
+	return b.leafOf(guarantee, ceiling, b.maxUnsplit(ceiling))
+}
+
+// leafOf is leaf for a leaf that passes packets of up to whole bytes unsplit; 0 means any.
+func (b builder) leafOf(guarantee, ceiling unit.Rate, whole uint64) leaf {
 	limit := max(float64(ceiling.BytesPerSecond())*queueTime, writeBytes, float64(queuePackets*b.link.frame()))
-	whole := b.maxUnsplit(ceiling)
 	if whole == 0 {
 		if b.link.flowQueues {
 			return leaf{flows: b.flows(limit, guarantee, ceiling)}

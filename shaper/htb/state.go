@@ -91,6 +91,9 @@ func (s *side) direction() (*shaper.DirectionState, error) {
 	for _, n := range t.Nodes {
 		g := s.group(s.Record.Class(n), counters, queued)
 		g.Path, g.Guarantee, g.Ceiling = n.Path, n.Guarantee, n.Ceiling
+		if n.Adjustable {
+			g.Ceiling = s.tree.limit(s.Record.Class(n), n, t.Limit)
+		}
 		if !n.Clients.IsZero() {
 			s.sumClients(&g, n, busy, queued)
 		}

@@ -115,6 +115,8 @@ type class struct {
 	// guarantee and ceiling are those of the group, for messages: the class's own rate may be
 	// lower (builder.guarantees), and its own ceiling higher, if the parent group limits it.
 	guarantee, ceiling unit.Rate
+	// adjustable means that ceiling is a limit that changes (adjust.go).
+	adjustable bool
 }
 
 // handle returns the handle of the class; above returns that of the class that it borrows from.
@@ -163,7 +165,11 @@ func (c class) derived() bool { return c.large || c.minor == controlMinor || c.m
 func (b builder) largeFrameClass(c class) class {
 	c.minor |= largeFrames
 	c.leaf, c.queue, c.large = false, leaf{}, true
-	c.htb.Quantum *= uint32(1 + largeFrame/b.maxPacket(c.ceiling))
+	ceiling := c.ceiling
+	if c.adjustable {
+		ceiling = b.tree.Limit
+	}
+	c.htb.Quantum *= uint32(1 + largeFrame/b.maxPacket(ceiling))
 	return c
 }
 
@@ -182,7 +188,7 @@ func (b builder) sharedLargeFrameClass(parent uint16, first class) class {
 // hasOwnCeiling reports whether a class has a ceiling lower than its parent's.
 func (b builder) hasOwnCeiling(c class) bool {
 	if c.parent == rootMinor {
-		return c.ceiling != b.tree.Limit
+		return c.adjustable || c.ceiling != b.tree.Limit
 	}
 	return c.htb.Ceil != unlimitedClass.Ceil
 }
@@ -224,12 +230,18 @@ func (b builder) classes(minor func(node int) uint16, places map[string]classifi
 	}
 	for i, n := range t.Nodes {
 		c := class{minor: minor(i), parent: rootMinor, leaf: n.Leaf && n.Clients.IsZero(), path: n.Path, guarantee: n.Guarantee, ceiling: n.Ceiling}
-		if c.leaf {
+		switch {
+		case n.Adjustable:
+			c.adjustable, c.ceiling = true, b.limitOf(n)
+			c.queue, c.htb = b.adjustableLeaf(n), b.adjustableClass(n, c.ceiling)
+		case c.leaf:
 			c.queue = b.leaf(n.Guarantee, n.Ceiling)
-		} else {
+		default:
 			c.inner = n.Depth
 		}
-		c.htb = b.class(float64(n.Guarantee)*b.guarantees, b.classCeiling(n.Ceiling))
+		if !n.Adjustable {
+			c.htb = b.class(float64(n.Guarantee)*b.guarantees, b.classCeiling(n.Ceiling))
+		}
 		if n.Parent >= 0 {
 			c.parent = minor(n.Parent)
 			b.nest(&c.htb, n)
@@ -282,8 +294,9 @@ func newBuilder(t group.Tree, l linkFacts) builder {
 type builder struct {
 	tree       group.Tree
 	link       linkFacts
-	guarantees float64      // the factor between a guarantee and the rate of its class
-	weights    map[int]span // of the child groups, by parent
+	guarantees float64              // the factor between a guarantee and the rate of its class
+	weights    map[int]span         // of the child groups, by parent
+	limits     map[string]unit.Rate // the limits of adjustable groups, by path; see adjust.go
 }
 
 // span is the lowest and the highest of some weights.
@@ -326,7 +339,12 @@ func (b builder) maxPacket(ceiling unit.Rate) uint64 {
 
 // burst returns the burst of a class in bytes; rate is in bytes per second.
 func (b builder) burst(rate uint64, ceiling unit.Rate) uint64 {
-	return max(uint64(float64(rate)*burstTime), b.maxPacket(ceiling), 2*b.link.frame())
+	return b.burstOf(rate, b.maxPacket(ceiling))
+}
+
+// burstOf is burst for a class with this largest packet, in bytes.
+func (b builder) burstOf(rate, packet uint64) uint64 {
+	return max(uint64(float64(rate)*burstTime), packet, 2*b.link.frame())
 }
 
 // Burst returns the burst of a limit: a limiter behind it must accept as much.
@@ -336,8 +354,13 @@ func Burst(limit unit.Rate, mtu int) unit.Bytes {
 }
 
 func (b builder) class(rate float64, ceiling unit.Rate) nl.HTBClass {
+	return b.classOf(rate, ceiling, b.maxPacket(ceiling))
+}
+
+// classOf is class for a class with this largest packet, in bytes.
+func (b builder) classOf(rate float64, ceiling unit.Rate, packet uint64) nl.HTBClass {
 	r, c := max(uint64(rate/8), 1), max(ceiling.BytesPerSecond(), 1)
-	burst := func(rate uint64) uint32 { return nl.BufferTicks(b.burst(rate, ceiling), rate) }
+	burst := func(rate uint64) uint32 { return nl.BufferTicks(b.burstOf(rate, packet), rate) }
 	return nl.HTBClass{
 		Rate: r, Ceil: c, Buffer: burst(r), Cbuffer: burst(c),
 		Overhead: uint16(b.link.overhead.Frame), Minimum: uint16(b.link.overhead.Minimum),

@@ -16,6 +16,9 @@ import (
 
 func TestMain(m *testing.M) {
 	storetest.Main()
+	if spec := os.Getenv(candidateEnv); spec != "" {
+		candidateMain(spec)
+	}
 	os.Exit(m.Run())
 }
 

@@ -5,6 +5,7 @@
 //
 //	store/               the own member: its data and certificates (package etcd)
 //	etcd-position.json   the last seen position of an external etcd
+//	lock                 locked by the process, with its lease as a candidate for the leader
 //
 // Hosts reject a state that is older than what they have seen. So a restore begins a new epoch, and a
 // controller does not start, and stops, if its external etcd is at an earlier position than before.

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,17 +15,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"headgate.dev/headgate/internal/browser"
+	"headgate.dev/headgate/internal/browser/browsertest"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
 	"headgate.dev/headgate/unit"
 )
 
 // page is a browser page, with helpers for keyboard use.
-type page struct {
-	t testing.TB
-	*browser.Browser
-	axe string
-}
+type page struct{ browsertest.Page }
 
 // browse starts a browser that reaches the service.
 func (s *serviceTest) browse() (p page, origin string) {
@@ -36,61 +32,17 @@ func (s *serviceTest) browse() (p page, origin string) {
 		s.t.Fatal(err)
 	}
 	origin = "https://" + address
-	b, err := browser.Start(s.t.Context(), origin)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(b.Close)
-	axe, err := exec.Command("../../scripts/axe").Output()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return page{s.t, b, strings.TrimSpace(string(axe))}, origin
+	return page{browsertest.Open(s.t, origin)}, origin
 }
-
-func (p page) do(what string, steps ...chromedp.Action[chromedp.Void]) {
-	p.t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- p.Do(steps...) }()
-	select {
-	case err := <-done:
-		if err == nil {
-			return
-		}
-		p.t.Fatalf("%s: %v\n%s", what, err, p.text())
-	case <-time.After(20 * time.Second):
-		p.t.Fatalf("%s: not within 20 s\n%s", what, p.text())
-	}
-}
-
-// text returns all text on the page.
-func (p page) text() string { return evaluate[string](p, "document.body.innerText") }
 
 // evaluate returns the value of a script.
-func evaluate[T any](p page, script string) T {
-	p.t.Helper()
-	v, err := browser.Evaluate[T](p.Browser, script)
-	if err != nil {
-		p.t.Fatalf("%s: %v", script, err)
-	}
-	return v
-}
-
-// until waits until a script returns true.
-func (p page) until(what, script string) {
-	p.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !evaluate[bool](p, script); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatalf("%s: not within 20 s\n%s\n%v", what, p.text(), p.Errors())
-		}
-	}
-}
+func evaluate[T any](p page, script string) T { return browsertest.Value[T](p.Page, script) }
 
 // reach moves the focus to the element with this name, with the keyboard only.
 func (p page) reach(name string) {
-	p.t.Helper()
+	p.T.Helper()
 	for range 200 {
-		p.do("tab", chromedp.KeyEvent(kb.Tab))
+		p.Take("tab", chromedp.KeyEvent(kb.Tab))
 		if name == evaluate[string](p, `(() => {
 			const a = document.activeElement;
 			return (a.labels?.[0]?.innerText || a.getAttribute("aria-label") || a.innerText || "").trim();
@@ -98,42 +50,24 @@ func (p page) reach(name string) {
 			return
 		}
 	}
-	p.t.Fatalf("the Tab key does not reach %q:\n%s", name, p.text())
+	p.T.Fatalf("the Tab key does not reach %q:\n%s", name, p.Text())
 }
 
 func (p page) press(name string) {
-	p.t.Helper()
+	p.T.Helper()
 	p.reach(name)
-	p.do("press "+name, chromedp.KeyEvent(kb.Enter))
+	p.Take("press "+name, chromedp.KeyEvent(kb.Enter))
 }
 
 func (p page) fill(label, text string) {
-	p.t.Helper()
+	p.T.Helper()
 	p.reach(label)
-	p.do("fill "+label, chromedp.KeyEvent(text))
+	p.Take("fill "+label, chromedp.KeyEvent(text))
 }
 
 func (p page) signIn(origin, token string) {
-	p.t.Helper()
-	p.do("sign in", chromedp.Navigate(origin), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]"))
-}
-
-// checkAccessibility checks a page for accessibility violations and horizontal overflow, in light, dark and narrow
-// display.
-func (p page) checkAccessibility(name string) {
-	p.t.Helper()
-	for _, look := range browser.Viewports {
-		if err := p.SetViewport(look.Width, look.Height, look.Dark); err != nil {
-			p.t.Fatal(err)
-		}
-		found, err := p.Violations(p.axe)
-		if err != nil || len(found) > 0 {
-			p.t.Errorf("%s, %s: %v %s", name, look.Name, err, strings.Join(found, "\n"))
-		}
-		if over := evaluate[float64](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			p.t.Errorf("%s, %s: %v px of horizontal overflow", name, look.Name, over)
-		}
-	}
+	p.T.Helper()
+	p.Take("sign in", chromedp.Navigate(origin), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]"))
 }
 
 // With the keyboard only, a user signs in, watches rates, previews a new group, creates the group, which the kernel then enforces, and
@@ -202,19 +136,19 @@ func TestDashboard(t *testing.T) {
 		}
 
 		p, origin := s.browse()
-		p.do("open", chromedp.Navigate(origin), chromedp.WaitVisible("#token"))
-		p.checkAccessibility("login")
+		p.Take("open", chromedp.Navigate(origin), chromedp.WaitVisible("#token"))
+		p.CheckAppearances("login", nil)
 		p.signIn(origin, s.token)
-		p.until("the host is connected", `document.querySelector('tr[data-key="h1"]')?.innerText.includes("Connected") ?? false`)
-		p.checkAccessibility("overview")
+		p.Until("the host is connected", `document.querySelector('tr[data-key="h1"]')?.innerText.includes("Connected") ?? false`)
+		p.CheckAppearances("overview", nil)
 		p.press("h1")
-		p.until("the device is shown", fmt.Sprintf(`document.querySelector("main").innerText.includes(%q)`, dev+" out"))
-		p.checkAccessibility("host")
+		p.Until("the device is shown", fmt.Sprintf(`document.querySelector("main").innerText.includes(%q)`, dev+" out"))
+		p.CheckAppearances("host", nil)
 		p.press(dev + " out")
 		has := `document.querySelector('tr[data-key^="web "] .busy')?.innerText ?? ""`
-		p.until("web exceeds 15 Mbit/s", "("+has+`).includes("Mbit/s") && parseFloat(`+has+`) > 15`)
+		p.Until("web exceeds 15 Mbit/s", "("+has+`).includes("Mbit/s") && parseFloat(`+has+`) > 15`)
 		first := evaluate[string](p, has)
-		p.until("rates change", fmt.Sprintf(`(%s) !== %q`, has, first))
+		p.Until("rates change", fmt.Sprintf(`(%s) !== %q`, has, first))
 
 		before := greedy()
 		p.press("Add a group")
@@ -223,18 +157,18 @@ func TestDashboard(t *testing.T) {
 		p.fill("Ceiling", "8Mbit")
 		p.fill("Rules", "dport=5003")
 		p.press("Preview changes")
-		p.until("the preview is shown", `[...document.querySelectorAll("dialog")].at(-1).innerText.includes("4 Mbit/s")`)
-		p.checkAccessibility("group")
+		p.Until("the preview is shown", `[...document.querySelectorAll("dialog")].at(-1).innerText.includes("4 Mbit/s")`)
+		p.CheckAppearances("group", nil)
 		if status, _ := s.do("GET", in+"/out/groups/bulk", ""); status != http.StatusNotFound {
 			t.Errorf("the preview created the group: %d", status)
 		}
 		p.press("Add")
-		p.until("the group is created, with an undo", `document.querySelector(".toast")?.innerText.includes("Added bulk") ?? false`)
-		p.until("the group is in the list", `document.querySelector('tr[data-key^="bulk "]') !== null`)
-		p.checkAccessibility("interface")
+		p.Until("the group is created, with an undo", `document.querySelector(".toast")?.innerText.includes("Added bulk") ?? false`)
+		p.Until("the group is in the list", `document.querySelector('tr[data-key^="bulk "]') !== null`)
+		p.CheckAppearances("interface", nil)
 		within := greedy()
 		p.press("Undo")
-		p.until("the group is removed", `document.querySelector('tr[data-key^="bulk "]') === null`)
+		p.Until("the group is removed", `document.querySelector('tr[data-key^="bulk "]') === null`)
 		if status, _ := s.do("GET", in+"/out/groups/bulk", ""); status != http.StatusNotFound {
 			t.Errorf("the group exists after undo: %d", status)
 		}
@@ -244,19 +178,19 @@ func TestDashboard(t *testing.T) {
 		}
 		p.fill("Connection", "tcp 192.0.2.1:40000 192.0.2.2:5003")
 		p.press("Assign")
-		p.until("the connection is assigned, with an undo", `[...document.querySelectorAll(".toast")].at(-1)?.innerText.includes("192.0.2.2:5003 to web") ?? false`)
+		p.Until("the connection is assigned, with an undo", `[...document.querySelectorAll(".toast")].at(-1)?.innerText.includes("192.0.2.2:5003 to web") ?? false`)
 		if all := string(s.must("GET", in+"/connections", "")); !strings.Contains(all, `"group":"web"`) {
 			t.Errorf("the connection is not in the group: %s", all)
 		}
 		p.press("Undo")
-		p.until("the connection is unassigned", `document.querySelector("main").innerText.includes("No assigned connections")`)
+		p.Until("the connection is unassigned", `document.querySelector("main").innerText.includes("No assigned connections")`)
 		if all := string(s.must("GET", in+"/connections", "")); strings.Contains(all, "5003") {
 			t.Errorf("the connection is still in the group: %s", all)
 		}
-		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "probes": "/probes", "events": "/events"} {
-			p.do("open "+path, chromedp.Navigate(origin+path), chromedp.WaitVisible("main h1"))
-			p.until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
-			p.checkAccessibility(name)
+		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "network": "/network", "probes": "/probes", "events": "/events"} {
+			p.Take("open "+path, chromedp.Navigate(origin+path), chromedp.WaitVisible("main h1"))
+			p.Until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
+			p.CheckAppearances(name, nil)
 		}
 		refusedElsewhere(t, s, origin)
 
@@ -264,9 +198,9 @@ func TestDashboard(t *testing.T) {
 		p.signIn(origin, shop.Token)
 		p.press("h1")
 		p.press(dev + " out")
-		p.until("the tenant sees its group", `document.querySelector('tr[data-key^="web "]') !== null`)
-		p.checkAccessibility("as-tenant")
-		if text := p.text(); strings.Contains(text, "rest") || strings.Contains(text, "quietly") || strings.Contains(text, "40 Mbit/s") {
+		p.Until("the tenant sees its group", `document.querySelector('tr[data-key^="web "]') !== null`)
+		p.CheckAppearances("as-tenant", nil)
+		if text := p.Text(); strings.Contains(text, "rest") || strings.Contains(text, "quietly") || strings.Contains(text, "40 Mbit/s") {
 			t.Errorf("the tenant sees groups that it does not own:\n%s", text)
 		}
 		if wrong := p.Errors(); len(wrong) > 0 {
@@ -289,15 +223,10 @@ func refusedElsewhere(t *labtest.Check, s *serviceTest, origin string) {
 		</script>`, origin, origin)
 	}))
 	defer elsewhere.Close()
-	b, err := browser.Start(t.Context(), elsewhere.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	p := page{t: t, Browser: b}
+	p := page{browsertest.Open(t, elsewhere.URL)}
 	p.signIn(origin, s.token)
-	p.do("open", chromedp.Navigate(elsewhere.URL))
-	p.until("all requests are done", "told.length === 3")
+	p.Take("open", chromedp.Navigate(elsewhere.URL))
+	p.Until("all requests are done", "told.length === 3")
 	told := evaluate[[]string](p, "told.sort()")
 	if strings.Join(told, ", ") != "change refused, read refused, write opaque 0" {
 		t.Errorf("the results at another origin are %q", told)

@@ -25,12 +25,12 @@ func (s *serviceTest) localCommand(args ...string) string {
 	return string(out)
 }
 
-// eventually waits until ok returns true, for at most 10 s.
+// eventually waits until ok returns true, for at most 20 s: Open vSwitch tries again 8 s after a refused connection.
 func (s *serviceTest) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("not within 10 s: %s: %s", what, s.notes.String())
+			s.t.Fatalf("not within 20 s: %s: %s", what, s.notes.String())
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/demo"
 	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/internal/browser"
+	"headgate.dev/headgate/internal/browser/browsertest"
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/lab/labtest"
 )
@@ -146,27 +147,27 @@ func (s *liveDemo) addRelay() {
 
 // takePictures takes pictures of a page in its full length: light, dark and narrow.
 func (p page) takePictures(dir, name string) {
-	p.t.Helper()
+	p.T.Helper()
 	for _, look := range browser.Viewports {
 		if err := p.SetViewport(look.Width, look.Height, look.Dark); err != nil {
-			p.t.Fatal(err)
+			p.T.Fatal(err)
 		}
 		time.Sleep(time.Second)
 		length := evaluate[float64](p, "document.querySelector('dialog') ? innerHeight : document.documentElement.scrollHeight")
 		if err := p.SetViewport(look.Width, min(max(int64(length), look.Height*2/3), 3*look.Height), look.Dark); err != nil {
-			p.t.Fatal(err)
+			p.T.Fatal(err)
 		}
 		time.Sleep(1500 * time.Millisecond) // until animations have ended
 		text, err := p.Screenshot()
 		if err != nil {
-			p.t.Fatal(err)
+			p.T.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name+"-"+look.Name+".png"), text, 0o644); err != nil {
-			p.t.Fatal(err)
+			p.T.Fatal(err)
 		}
 	}
 	if err := p.SetViewport(1440, 900, false); err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 }
 
@@ -197,15 +198,10 @@ func TestPictures(t *testing.T) {
 	}
 	s.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned("127.0.0.1", s.Pin)}}
 	s.addActivity()
-	b, err := browser.Start(t.Context(), s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	p := page{t: t, Browser: b}
+	p := page{browsertest.Open(t, s.URL)}
 	open := func(path string) {
-		p.do("open "+path, chromedp.Navigate(s.URL+path), chromedp.WaitVisible("main h1"))
-		p.until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
+		p.Take("open "+path, chromedp.Navigate(s.URL+path), chromedp.WaitVisible("main h1"))
+		p.Until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
 	}
 	take := func(name, path string, stay time.Duration) {
 		open(path)
@@ -213,24 +209,24 @@ func TestPictures(t *testing.T) {
 		p.takePictures(dir, name)
 	}
 	press := func(words string) {
-		p.do("press "+words, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`[...document.querySelectorAll("button, a")].findLast((b) => (b.getAttribute("aria-label") ?? b.innerText) === %q).click()`, words)))
+		p.Take("press "+words, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`[...document.querySelectorAll("button, a")].findLast((b) => (b.getAttribute("aria-label") ?? b.innerText) === %q).click()`, words)))
 	}
-	p.do("open", chromedp.Navigate(s.URL), chromedp.WaitVisible("#token"))
+	p.Take("open", chromedp.Navigate(s.URL), chromedp.WaitVisible("#token"))
 	p.takePictures(dir, "login")
 	p.signIn(s.URL, s.Logins[0].Token)
 	device := "/hosts/host1/" + scenario.Dev
 	take("interface", device+"?direction=out", 70*time.Second)
 	press("Edit shop/export")
-	p.do("a form", chromedp.WaitVisible("dialog form"))
-	p.do("another guarantee", chromedp.Evaluate[chromedp.Void](`(() => {
+	p.Take("a form", chromedp.WaitVisible("dialog form"))
+	p.Take("another guarantee", chromedp.Evaluate[chromedp.Void](`(() => {
 			const set = (label, v) => { [...document.querySelectorAll("dialog label")].find((l) => l.innerText === label).control.value = v; };
 			set("Guarantee", "30Mbit"); set("Ceiling", "60Mbit");
 		})()`))
 	press("Preview changes")
-	p.until("the preview is shown", `document.querySelectorAll("dialog").length === 2`)
+	p.Until("the preview is shown", `document.querySelectorAll("dialog").length === 2`)
 	p.takePictures(dir, "group")
 	press("Apply")
-	p.until("the change is made", `document.querySelector(".toast") !== null`)
+	p.Until("the change is made", `document.querySelector(".toast") !== null`)
 	p.takePictures(dir, "undo")
 	take("overview", "/", 2*time.Second)
 	take("host", "/hosts/host1", 2*time.Second)
@@ -242,7 +238,7 @@ func TestPictures(t *testing.T) {
 	take("relays", "/relays/host1", 60*time.Second)
 	take("probes", "/probes", 2*time.Second)
 	press("Propose limits for host3")
-	p.do("a plan", chromedp.WaitVisible("dialog table"))
+	p.Take("a plan", chromedp.WaitVisible("dialog table"))
 	p.takePictures(dir, "proposal")
 	take("probe-history", "/probes/host1/host3?measure=tokenrate", 2*time.Second)
 	take("events", "/events", 0)

@@ -173,24 +173,24 @@ func TestServiceRelay(t *testing.T) {
 		p.press("Relays")
 		p.press("h1")
 		// Other relay agents of the machine may be on the page.
-		p.until("the relay agent is shown", fmt.Sprintf(`(window.relay = [...document.querySelectorAll("section")].find((s) => s.querySelector("h2").innerText === %q)) !== undefined`, name))
+		p.Until("the relay agent is shown", fmt.Sprintf(`(window.relay = [...document.querySelectorAll("section")].find((s) => s.querySelector("h2").innerText === %q)) !== undefined`, name))
 		// Rows outside the window are not in the document.
 		scroll := func(to string) string { return fmt.Sprintf("(relay.querySelector(%q).scrollIntoView(), true) && ", to) }
-		p.until("the path and the connection are shown", scroll(".rows")+fmt.Sprintf(`relay.innerText.includes("fibre") && relay.innerText.includes("127.0.0.2:5201") && relay.innerText.includes(%q)`, "exit "+exit.String()+":8424"))
+		p.Until("the path and the connection are shown", scroll(".rows")+fmt.Sprintf(`relay.innerText.includes("fibre") && relay.innerText.includes("127.0.0.2:5201") && relay.innerText.includes(%q)`, "exit "+exit.String()+":8424"))
 		sending := `relay.querySelector("tr[data-key] td.number").innerText`
-		p.until("the connection with the highest rate is the first", scroll(".rows")+"parseFloat("+sending+") > 5 && "+sending+`.includes("Mbit/s")`)
+		p.Until("the connection with the highest rate is the first", scroll(".rows")+"parseFloat("+sending+") > 5 && "+sending+`.includes("Mbit/s")`)
 		first := evaluate[string](p, sending)
-		p.until("its rate changes", scroll(".rows")+fmt.Sprintf("%s !== %q", sending, first))
-		p.do("open the streams", chromedp.Evaluate[chromedp.Void](`relay.querySelector("details").open = true`))
-		p.until("the streams are shown", scroll("details")+`relay.querySelectorAll("details tr[data-key]").length >= 4`)
-		p.checkAccessibility("relays")
+		p.Until("its rate changes", scroll(".rows")+fmt.Sprintf("%s !== %q", sending, first))
+		p.Take("open the streams", chromedp.Evaluate[chromedp.Void](`relay.querySelector("details").open = true`))
+		p.Until("the streams are shown", scroll("details")+`relay.querySelectorAll("details tr[data-key]").length >= 4`)
+		p.CheckAppearances("relays", nil)
 
 		// The end of the connection.
 		load.Process.Kill()
 		load.Wait()
 		until("the connections have ended", func(r *host.Status) bool { return r != nil && r.Total.Connections == 0 && r.Total.Ended == 2 })
-		p.do("open the ended connections", chromedp.Evaluate[chromedp.Void](`[...relay.querySelectorAll("details")].at(-1).open = true`))
-		p.until("the ended connections are shown", `[...relay.querySelectorAll("details")].at(-1).innerText.includes("fibre 100 %")`)
+		p.Take("open the ended connections", chromedp.Evaluate[chromedp.Void](`[...relay.querySelectorAll("details")].at(-1).open = true`))
+		p.Until("the ended connections are shown", `[...relay.querySelectorAll("details")].at(-1).innerText.includes("fibre 100 %")`)
 		s.checkOutput(0, "fibre 100%", "relay", "status", "--ended", "--agent", name, "--server", "default", "--host", "h1")
 
 		// The tenant's usage. What the other agent has acknowledged has left the device; a part of what was read from
@@ -204,7 +204,7 @@ func TestServiceRelay(t *testing.T) {
 		agent.Process.Signal(syscall.SIGKILL)
 		agent.Wait()
 		until("a relay agent that was killed is not shown", func(r *host.Status) bool { return r == nil })
-		p.until("the page does not show it", "!relay.isConnected")
+		p.Until("the page does not show it", "!relay.isConnected")
 		s.checkOutput(1, "relay agent "+name+" is not running on h1", "relay", "status", "--agent", name, "--server", "default", "--host", "h1")
 		if wrong := p.Errors(); len(wrong) > 0 {
 			t.Errorf("the browser reports:\n%s", strings.Join(wrong, "\n"))

@@ -256,16 +256,8 @@ func TestServerResources(t *testing.T) {
 		s.checkOutput(3, "does not permit this operation", "check", "-f", other(t, s.dir), "--server", "shop", "--host", "h1")
 		s.checkOutput(1, "tenant shop owns groups", "tenant", "delete", "shop", "--server", "default")
 
-		for range 50 {
-			if strings.Contains(seen.String(), "/rollback") {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
 		for _, want := range []string{`"request":"PUT /v1/tenants/shop"`, `"request":"DELETE /v1/hosts/h2"`, "/rollback", `"event":"change"`} {
-			if !strings.Contains(seen.String(), want) {
-				t.Errorf("events are %s, want %s", seen.String(), want)
-			}
+			s.eventually("an event with "+want, func() bool { return strings.Contains(seen.String(), want) })
 		}
 	})
 }

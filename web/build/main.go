@@ -8,6 +8,8 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"headgate.dev/headgate/web/build/bundle"
 )
 
 func main() {
@@ -20,12 +22,10 @@ func main() {
 	if err := os.WriteFile("src/api.gen.ts", []byte(client(spec)), 0o644); err != nil {
 		log.Fatal(err)
 	}
-	out := api.Build(api.BuildOptions{
-		EntryPoints: []string{"src/main.ts", "src/style.css"}, Outdir: "dist", Write: true, Bundle: true,
-		Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
-		MinifyWhitespace: true, MinifySyntax: true, MinifyIdentifiers: true,
-		LegalComments: api.LegalCommentsEndOfFile, Alias: map[string]string{"uplot": "./vendor/uplot/uPlot.esm.js"},
-	})
+	o := bundle.Options()
+	o.EntryPoints, o.Outdir, o.Write, o.Format = []string{"src/main.ts", "src/style.css"}, "dist", true, api.FormatESModule
+	o.MinifyWhitespace, o.MinifySyntax, o.MinifyIdentifiers, o.LegalComments = true, true, true, api.LegalCommentsEndOfFile
+	out := api.Build(o)
 	for _, m := range append(out.Errors, out.Warnings...) {
 		at := ""
 		if m.Location != nil {

@@ -6,7 +6,7 @@ export type AuditEntry = {
 	at: string;
 	id: string;
 	principal: string;
-	/** The method and path of the request. */
+	/** The method and path of the request, or what the controller has done by itself. */
 	request: string;
 	revision?: number;
 	role?: Role;
@@ -342,12 +342,20 @@ export type Network = {
 	hosts: (NetworkHost)[];
 	/** The directions of links: a cable that passes frames both ways is two. */
 	links: (NetworkLink)[];
-	/** The address at which the leader accepts switches. Absent if it accepts none. */
-	listen?: string;
+	/** Where the leader accepts switches. */
+	listen: (NetworkListener)[];
+	/** The name of the network. Absent if it has none. */
+	name?: string;
 	/** Every switch has what it should. */
 	settled: boolean;
+	/** The sites of the network, if it has any. */
+	sites?: (NetworkSite)[];
 	/** The switches that are connected. */
 	switches: (NetworkSwitch)[];
+};
+export type NetworkConfig = {
+	/** One document of kind: Network, as YAML. */
+	text: string;
 };
 /** Counters since the leader's term began. */
 export type NetworkCounters = {
@@ -366,9 +374,13 @@ export type NetworkCounters = {
 };
 export type NetworkEvent = {
 	at: string;
+	/** How often it has happened. Absent for once. */
+	count?: number;
 	/** The MAC of a host, and its VLAN if there is one. */
 	host?: string;
 	kind: string;
+	/** When it happened last. Absent if it happened once, at `at`. */
+	last?: string;
 	link?: NetworkLinkEnds;
 	message: string;
 	port?: NetworkPortID;
@@ -377,10 +389,13 @@ export type NetworkEvent = {
 };
 export type NetworkEventList = {
 	items: (NetworkEvent)[];
+	/** When this controller began to lead, or the time of the oldest event if there were more than are kept since. Events before are of earlier terms of this controller: those of another leader are not kept. */
+	since: string;
 };
 export type NetworkFault = {
+	/** The port, with the number 0 if the fault is of the switch, or of a port that is known by name only. */
 	at: NetworkPortID;
-	kind: "one-way" | "looped" | "shared" | "miswired";
+	kind: "one-way" | "looped" | "shared" | "miswired" | "duplicate-id" | "missing-port";
 	message: string;
 	/** The port of which frames come. */
 	peer?: NetworkPortID;
@@ -407,12 +422,44 @@ export type NetworkLink = {
 	capacity_bps: number;
 	/** Where the capacity is from: the configuration, a measurement, the speed of the ports, or nothing is known. */
 	capacity_source: "configured" | "measured" | "reported" | "assumed";
+	/** The configured cost, or 1. The costs of a path are added, and the lowest is best. */
+	cost?: number;
+	/** Frames that its ports drop in a second. Absent until there are two readings, and if no port counts them. */
+	drops_per_s?: number;
+	/** Frames that its ports cannot send, or receive damaged, in a second. Absent until there are two readings, and if no port counts them. */
+	errors_per_s?: number;
 	from: NetworkPortID;
+	/** The rate of layer 2 that it carries, without preamble and frame check sequence. Absent until there are two readings of the counters of its ports. */
+	rate_bps?: number;
 	to: NetworkPortID;
 };
 export type NetworkLinkEnds = {
 	from: NetworkPortID;
 	to: NetworkPortID;
+};
+export type NetworkLinkHistory = {
+	from: NetworkPortID;
+	/** The time between two items, of which the older are means of 30 s. */
+	interval_ns?: number;
+	/** The oldest first. */
+	items: (NetworkLinkReading)[];
+	/** The other end. Absent if the port has no link now. */
+	to?: NetworkPortID;
+};
+export type NetworkLinkReading = {
+	at: string;
+	/** 0 if no port counts them. */
+	drops_per_s: number;
+	/** 0 if no port counts them. */
+	errors_per_s: number;
+	rate_bps: number;
+};
+export type NetworkListener = {
+	address: string;
+	/** Why the address cannot be used. It is tried again. */
+	error?: string;
+	/** Switches need a certificate. */
+	tls: boolean;
 };
 export type NetworkPath = {
 	/** The least capacity of the links. Absent if there is none. */
@@ -423,9 +470,13 @@ export type NetworkPath = {
 export type NetworkPort = {
 	name?: string;
 	number: number;
+	/** The rate that the port receives. Absent until there are two readings of its counters. */
+	rx_bps?: number;
 	/** The speed that the switch reports, if it does. */
 	speed_bps?: number;
 	state: "up" | "down" | "blocked";
+	/** The rate that the port sends. Absent until there are two readings of its counters. */
+	tx_bps?: number;
 	/** What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down. */
 	use: NetworkPortUse;
 };
@@ -436,9 +487,16 @@ export type NetworkPortID = {
 };
 /** What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down. */
 export type NetworkPortUse = "none" | "undecided" | "hosts" | "link" | "faulty";
+export type NetworkSite = {
+	name: string;
+	/** The site around it. Absent if there is none. */
+	parent?: string;
+};
 export type NetworkSwitch = {
 	/** The address from which it is connected. */
 	address: string;
+	/** What the switch can do, as it has answered. */
+	capabilities: SwitchCapabilities;
 	/** The switch has the flows and groups that it should. */
 	current: boolean;
 	/** What an operator has written in the switch, such as its name. */
@@ -448,10 +506,109 @@ export type NetworkSwitch = {
 	hardware?: string;
 	/** The datapath id of a switch: 16 hexadecimal digits. */
 	id: DatapathID;
+	/** What the network lacks at this switch because of what the switch cannot do: sentences. Empty if it can do everything. */
+	limits: (string)[];
 	manufacturer?: string;
+	/** The configured name. Absent if it has none. */
+	name?: string;
 	ports: (NetworkPort)[];
 	serial_number?: string;
+	/** The site where it is. Absent if it is at none. */
+	site?: string;
 	software?: string;
+};
+export type NetworkTrace = {
+	/** Which bound has ended the trace. Absent if all of it is listed. */
+	cut?: string;
+	/** Passages of switches. The first is where the frame enters, and each other one is the next of a step before it. */
+	hops: (NetworkTraceHop)[];
+};
+export type NetworkTraceHop = {
+	/** Why the switch did not list what it has, and then there are no steps; or that not all of them are listed. */
+	error?: string;
+	/** The frame as it arrives. */
+	frame: string;
+	in_port: number;
+	/** The label that the frame has between switches. Absent if there is none. */
+	label?: number;
+	/** The name of the switch in the file of the network. */
+	name?: string;
+	/** The label says that the frame took a backup. */
+	rerouted?: boolean;
+	steps: (NetworkTraceStep)[];
+	/** The datapath id of a switch: 16 hexadecimal digits. */
+	switch: DatapathID;
+	/** The hop in a line for people. */
+	text: string;
+	/** The frame's VLAN, without the label. Absent for frames without a tag. */
+	vlan?: number;
+};
+export type NetworkTraceStep = {
+	/** The bucket's number, from 1. */
+	bucket?: number;
+	cookie?: string;
+	/** Where the step leads. again: to a hop that another copy of the frame has made. loop: to a hop that has led here. no-host: out of a port at which no host is known that takes the frame. unknown: only the switch knows it. limit: to a hop that is not listed, because the trace is cut. Absent: to the next step. */
+	end?: "switch" | "again" | "loop" | "delivered" | "no-host" | "local" | "controller" | "dropped" | "unknown" | "limit";
+	/** The flow is of another program. */
+	foreign?: boolean;
+	group?: number;
+	/** The MACs of the hosts that get the frame. */
+	hosts?: (string)[];
+	/** How far the text is indented: 1 for a table, 2 for what its flow does, and more for what groups do. */
+	indent: number;
+	/** As ovs-ofctl prints them. */
+	instructions?: string;
+	/** table: a lookup. bucket: a bucket of a group processes the frame. skipped: an action without effect. */
+	kind: "table" | "meter" | "bucket" | "output" | "controller" | "skipped" | "dropped";
+	/** As ovs-ofctl prints it. Absent if it is every frame. */
+	match?: string;
+	meter?: number;
+	/** The index of the hop to which the step leads. */
+	next?: number;
+	/** The port at which the frame leaves. */
+	port?: number;
+	/** Absent if no flow matches. */
+	priority?: number;
+	/** What the kind of rule matches and does, for flows of Headgate. */
+	rule?: string;
+	table?: number;
+	/** The name of the table in the pipeline of Headgate. */
+	table_name?: string;
+	/** The step in a line for people. */
+	text: string;
+};
+export type NewReservation = {
+	/** Links that the paths do not use. */
+	avoid?: (NetworkLinkEnds)[];
+	/** The rate of the other direction. Absent: it has none. */
+	back?: Rate;
+	/** 1 is served first where bandwidth is lent, and rerouted first. */
+	class?: number;
+	/** What the paths do not have in common. */
+	disjoint?: ReservationDisjoint;
+	/** How long the reservation lasts. Required without volume. */
+	duration?: Length;
+	/** The traffic that has the reservation. Absent: all between the ends. */
+	flows?: (ReservationFlow)[];
+	/** One end of a reservation. One of host, site, prefix and vlan must be set. */
+	from: ReservationEnd;
+	name: Name;
+	/** Default: the tenant of the caller, or the operator. Only an operator can reserve for a tenant. */
+	owner?: ReservationOwner;
+	/** The number of disjoint paths among which the rates are divided. */
+	paths?: number;
+	/** Reserve a disjoint spare path, to which traffic changes when a path fails. */
+	protected?: boolean;
+	/** The rate of layer 2 from the first end to the second. Required without volume. */
+	rate?: Rate;
+	/** When the reservation begins, or with until the earliest time. Default now. */
+	start?: string;
+	/** One end of a reservation. One of host, site, prefix and vlan must be set. */
+	to: ReservationEnd;
+	/** The reservation ends by then, and has the earliest start that fits. Absent: it begins at start. */
+	until?: string;
+	/** Bytes of layer 2 to be moved by until: the rate and the duration follow. */
+	volume?: string;
 };
 export type NewToken = Token & {
 	token: string;
@@ -629,6 +786,8 @@ export type Problem = {
 	field: string;
 	message: string;
 })[];
+	/** Why a request does not fit, and what would be granted at once instead. */
+	refusal?: ReservationRefusal;
 	status: number;
 	title: string;
 	type: string;
@@ -797,6 +956,137 @@ export type RelayTotal = {
 	unread_bytes: number;
 	waiting_bytes: number;
 };
+export type Reservation = {
+	/** What was granted in the other direction. */
+	back_bps: number;
+	changed: string;
+	created: string;
+	/** Why less is reserved than was granted. Absent if nothing is lacking. */
+	degraded?: string;
+	end: string;
+	/** 1 at first, and greater after each change. */
+	generation: number;
+	name: Name;
+	/** A tenant, or - for the operator. */
+	owner: ReservationOwner;
+	paths: (ReservationPath)[];
+	/** What was granted from the first end to the second. */
+	rate_bps: number;
+	request: ReservationRequest;
+	reserved_back_bps: number;
+	/** What the paths have now, or will have: less than rate_bps if the reservation is degraded. */
+	reserved_bps: number;
+	start: string;
+	state: "scheduled" | "active" | "degraded" | "ended";
+};
+/** What the tenant may reserve. Absent, it may reserve nothing. */
+export type ReservationBounds = {
+	/** How far in the future a reservation may begin. */
+	ahead: Length;
+	/** The highest class: the lowest number. */
+	class?: number;
+	/** How long a reservation may last. */
+	duration: Length;
+	/** Names of hosts and sites, addresses and prefixes. Each end of a reservation must be one of them, or in one. Absent: every end of the network, also hosts of others. */
+	ends?: (string)[];
+	/** The highest total of the tenant's reservations at every moment: both directions of each, and spare paths. */
+	rate: Rate;
+};
+export type ReservationCalendar = {
+	/** What can be reserved at every moment. Absent for a port of which no speed is known: it has no limit. */
+	limit_bps?: number;
+	steps: (ReservationStep)[];
+};
+/** What the paths do not have in common. */
+export type ReservationDisjoint = "link" | "switch";
+/** One end of a reservation. One of host, site, prefix and vlan must be set. */
+export type ReservationEnd = {
+	/** The port at which the traffic enters and leaves the network. Needed if the hosts of the end are at several ports, or if none is known. */
+	at?: NetworkPortID;
+	/** The name, an address or the MAC of a host of the network. */
+	host?: string;
+	/** A prefix of addresses, such as 10.1.0.0/16. */
+	prefix?: string;
+	/** A site with one port that has hosts. */
+	site?: string;
+	vlan?: number;
+};
+/** A part of the traffic between the two ends. */
+export type ReservationFlow = {
+	destination_ports?: string;
+	/** tcp, udp, dccp, sctp, icmp, or the number of a protocol. Absent: every protocol. */
+	protocol?: string;
+	/** A port, or the first and the last. */
+	source_ports?: string;
+};
+export type ReservationList = {
+	items: (Reservation)[];
+	next?: string;
+};
+/** A tenant, or - for the operator. */
+export type ReservationOwner = string;
+export type ReservationPath = {
+	back_bps: number;
+	/** From the first end to the second. Empty if both are at one switch. */
+	links: (NetworkLinkEnds)[];
+	rate_bps: number;
+	/** Traffic takes the path only when another one fails. */
+	spare: boolean;
+};
+/** Why a request does not fit, and what would be granted at once instead. */
+export type ReservationRefusal = {
+	/** A moment at which it has not enough. */
+	at?: string;
+	/** The earliest start of what was asked for. */
+	earliest?: ReservationRequest;
+	/** What it has at that moment. */
+	free_bps?: number;
+	/** Where the bottleneck begins. Absent for the line from the hosts of a port, and if no links form a path. */
+	from?: NetworkPortID;
+	/** The most that fits in the time asked for. */
+	most?: ReservationRequest;
+	needed_bps?: number;
+	reason: "no bandwidth" | "no path" | "too late";
+	/** Where the bottleneck ends. Absent for the line to the hosts of a port. */
+	to?: NetworkPortID;
+	/** The shortest window in which there is a start, or for a volume the earliest deadline. */
+	window?: ReservationRequest;
+};
+export type ReservationRequest = {
+	/** Links that the paths do not use. */
+	avoid?: (NetworkLinkEnds)[];
+	/** The rate of the other direction. Absent: it has none. */
+	back?: Rate;
+	/** 1 is served first where bandwidth is lent, and rerouted first. */
+	class?: number;
+	/** What the paths do not have in common. */
+	disjoint?: ReservationDisjoint;
+	/** How long the reservation lasts. Required without volume. */
+	duration?: Length;
+	/** The traffic that has the reservation. Absent: all between the ends. */
+	flows?: (ReservationFlow)[];
+	/** One end of a reservation. One of host, site, prefix and vlan must be set. */
+	from: ReservationEnd;
+	/** The number of disjoint paths among which the rates are divided. */
+	paths?: number;
+	/** Reserve a disjoint spare path, to which traffic changes when a path fails. */
+	protected?: boolean;
+	/** The rate of layer 2 from the first end to the second. Required without volume. */
+	rate?: Rate;
+	/** When the reservation begins, or with until the earliest time. Default now. */
+	start?: string;
+	/** One end of a reservation. One of host, site, prefix and vlan must be set. */
+	to: ReservationEnd;
+	/** The reservation ends by then, and has the earliest start that fits. Absent: it begins at start. */
+	until?: string;
+	/** Bytes of layer 2 to be moved by until: the rate and the duration follow. */
+	volume?: string;
+};
+export type ReservationStep = {
+	at: string;
+	/** The rate that is reserved from then on, until the next step. */
+	reserved_bps: number;
+};
 export type Role = "operator" | "tenant" | "viewer" | "agent";
 export type Selector = {
 	cgroup?: string;
@@ -817,6 +1107,31 @@ export type Selector = {
 	src?: (string)[];
 	/** Ids, 1 to 4094, and ranges as text: 100-199. */
 	vlan?: (NumberOrText)[];
+};
+/** What the switch can do, as it has answered. */
+export type SwitchCapabilities = {
+	/** The greatest number of groups that send to all their ports. */
+	all_groups: number;
+	/** Several changes can be made as one. */
+	bundles: boolean;
+	/** The greatest number of groups that change to another port without the controller. */
+	fast_failover_groups: number;
+	/** The number of flows for which the smallest of them has space, if the switch reports it. */
+	flows_per_table?: number;
+	/** The greatest number of meters that drop frames. */
+	meters: number;
+	/** The greatest number of groups that divide frames. */
+	select_groups: number;
+	/** Flow tables that can have the rules. */
+	tables: number;
+};
+export type SwitchCertificate = {
+	/** The certificate of the authority that signed it, and which controllers' certificates are signed by, as PEM. */
+	authority: string;
+	/** The certificate, as PEM. */
+	certificate: string;
+	expires: string;
+	switches: (DatapathID)[];
 };
 export type SwitchFlow = {
 	age_ns: number;
@@ -841,6 +1156,8 @@ export type Tenant = {
 	name?: Name;
 	/** Rate limit of all tokens of the tenant together, in requests per second to each controller. Default 50. */
 	requests_per_second?: number;
+	/** What the tenant may reserve. Absent, it may reserve nothing. */
+	reservations?: ReservationBounds;
 };
 export type TenantGroup = {
 	/** The ceiling. */
@@ -1030,15 +1347,40 @@ export const login = (body: {
 /** Get the switches, links and hosts of the network as they are now */
 export const getNetwork = () =>
 	call<Network>("GET", `/v1/network`, {  });
+/** Sign the certificate with which switches connect to listeners with TLS */
+export const signSwitchCertificate = (body: {
+	/** How many days the certificate is valid. */
+	days?: number;
+	/** A certificate request, PKCS #10 as PEM, with an ECDSA key. Its subject is ignored. */
+	request: string;
+	/** The switches, by their datapath ids or by their names in the configuration of the network. */
+	switches: (string)[];
+}, change?: Change) =>
+	call<SwitchCertificate>("POST", `/v1/network/certificates`, { body, change });
+/** Delete the configuration of the network */
+export const deleteNetworkConfig = (change?: Change) =>
+	call<void>("DELETE", `/v1/network/config`, { change });
+/** Get the configuration of the network */
+export const getNetworkConfig = () =>
+	call<NetworkConfig>("GET", `/v1/network/config`, {  });
+/** Create or replace the configuration of the network */
+export const putNetworkConfig = (body: NetworkConfig, change?: Change) =>
+	call<NetworkConfig>("PUT", `/v1/network/config`, { body, change });
 /** List the last events of the network, the oldest first */
-export const listNetworkEvents = () =>
-	call<NetworkEventList>("GET", `/v1/network/events`, {  });
+export const listNetworkEvents = (query: { kind?: string | undefined; since?: string | undefined; switch?: DatapathID | undefined } = {}) =>
+	call<NetworkEventList>("GET", `/v1/network/events`, { query });
+/** Get what a port has sent in the last hour */
+export const getNetworkLinkHistory = (dpid: DatapathID, port: number) =>
+	call<NetworkLinkHistory>("GET", `/v1/network/links/${encodeURIComponent(dpid)}/${encodeURIComponent(port)}/history`, {  });
 /** Get the shortest path between two hosts or switches */
 export const getNetworkPath = (query: { from: string; to: string }) =>
 	call<NetworkPath>("GET", `/v1/network/path`, { query });
 /** List the flows that a switch has, as the switch reports them */
 export const listSwitchFlows = (dpid: DatapathID) =>
 	call<SwitchFlowList>("GET", `/v1/network/switches/${encodeURIComponent(dpid)}/flows`, {  });
+/** Follow a frame through the tables of the switches, as they are now */
+export const getNetworkTrace = (query: { from: string; packet: string }) =>
+	call<NetworkTrace>("GET", `/v1/network/trace`, { query });
 /** Get the load of the hosts and the groups at risk */
 export const getOverview = (query: { host?: (Name)[] | undefined; names?: boolean | undefined } = {}) =>
 	call<Overview>("GET", `/v1/overview`, { query });
@@ -1057,6 +1399,24 @@ export const getProbeState = () =>
 /** List the results of the probe schedule, one per direction */
 export const listProbeResults = (query: { after?: string | undefined; from?: Name | undefined; limit?: number | undefined; measure?: ProbeMeasure | undefined; newest?: boolean | undefined; since?: string | undefined; to?: Name | undefined } = {}) =>
 	call<ProbeResultList>("GET", `/v1/probes`, { query });
+/** List reservations */
+export const listReservations = (query: { after?: string | undefined; limit?: number | undefined; owner?: ReservationOwner | undefined } = {}) =>
+	call<ReservationList>("GET", `/v1/reservations`, { query });
+/** Reserve bandwidth, or with dry_run ask what would be granted */
+export const createReservation = (body: NewReservation, change?: Change) =>
+	call<Reservation>("POST", `/v1/reservations`, { body, change });
+/** Get the rate that is reserved on a link over time */
+export const getReservationCalendar = (query: { arriving?: boolean | undefined; from?: string | undefined; link: string; to?: string | undefined }) =>
+	call<ReservationCalendar>("GET", `/v1/reservations/calendar`, { query });
+/** Cancel a reservation */
+export const deleteReservation = (owner: ReservationOwner, reservation: Name, change?: Change) =>
+	call<void>("DELETE", `/v1/reservations/${encodeURIComponent(owner)}/${encodeURIComponent(reservation)}`, { change });
+/** Get a reservation */
+export const getReservation = (owner: ReservationOwner, reservation: Name) =>
+	call<Reservation>("GET", `/v1/reservations/${encodeURIComponent(owner)}/${encodeURIComponent(reservation)}`, {  });
+/** Create or change a reservation */
+export const putReservation = (owner: ReservationOwner, reservation: Name, body: ReservationRequest, query: { move?: boolean | undefined } = {}, change?: Change) =>
+	call<Reservation>("PUT", `/v1/reservations/${encodeURIComponent(owner)}/${encodeURIComponent(reservation)}`, { body, query, change });
 /** End a session */
 export const deleteSession = () =>
 	call<void>("DELETE", `/v1/session`, {  });
@@ -1066,7 +1426,7 @@ export const getSession = () =>
 /** List tenants */
 export const listTenants = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<TenantList>("GET", `/v1/tenants`, { query });
-/** Delete a tenant that has no groups and no valid tokens */
+/** Delete a tenant that has no groups, no valid tokens and no reservations */
 export const deleteTenant = (tenant: Name, change?: Change) =>
 	call<void>("DELETE", `/v1/tenants/${encodeURIComponent(tenant)}`, { change });
 /** Get a tenant */

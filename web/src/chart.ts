@@ -31,8 +31,8 @@ function colour(n: number): string {
 	return getComputedStyle(document.documentElement).getPropertyValue(`--line${n % 9}`).trim();
 }
 
-/** chart returns a chart that is drawn until the signal is aborted. show formats its values. */
-export function chart(about: string, signal: AbortSignal, show: (v: number) => string = showRate): Chart {
+/** chart returns a chart that is drawn until the signal is aborted. show formats its values. A height of 0 is that of its width. */
+export function chart(about: string, signal: AbortSignal, show: (v: number) => string = showRate, height = 0): Chart {
 	const on = h("div", { class: "chart", role: "img", "aria-label": about });
 	const keys = h("ul", { class: "keys", "aria-hidden": true });
 	const plot = h("div");
@@ -50,8 +50,8 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 		const axis: uPlot.Axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "12px system-ui, sans-serif" };
 		const stacked = lines.flatMap((l, n) => (l.stacked ? [n + 1] : []));
 		drawn = new uPlot({
-			width: Math.max(plot.clientWidth, 200), height: plot.clientWidth < 500 ? 220 : 320,
-			legend: { show: false }, cursor: { drag: { x: false, y: false } },
+			width: Math.max(plot.clientWidth, 200), height: height || (plot.clientWidth < 500 ? 220 : 320),
+			padding: [null, 28, null, null], legend: { show: false }, cursor: { drag: { x: false, y: false } },
 			// The time axis spans at least one minute, also while there are only a few seconds of data.
 			scales: { x: { range: (_u, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1e-9)] } },
 			axes: [{ ...axis, space: 75, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => ticks.map(show) }],

@@ -9,6 +9,7 @@ import "./pages/collectives";
 import "./pages/events";
 import "./pages/host";
 import "./pages/interface";
+import "./pages/network";
 import "./pages/overview";
 import "./pages/probes";
 import "./pages/relays";
@@ -20,6 +21,7 @@ const navigation: { path: string; name: string; whole?: boolean }[] = [
 	{ path: "/tenants", name: "Tenants" }, // a session of a tenant gets the page of that tenant
 	{ path: "/collectives", name: "Collectives", whole: true }, // shows data of whole hosts
 	{ path: "/relays", name: "Relays", whole: true },
+	{ path: "/network", name: "Network", whole: true },
 	{ path: "/probes", name: "Probes", whole: true },
 	{ path: "/events", name: "Events" },
 ];

@@ -11,6 +11,8 @@ export interface Column<T> {
 	wide?: boolean;
 	/** Hide the column in windows up to 1,300 px wide. */
 	wider?: boolean;
+	/** Text or number by which a virtual table can be sorted. Rows without one come last. */
+	sort?: (row: T) => string | number | undefined;
 }
 
 /** Rows is a virtual table. */
@@ -30,10 +32,12 @@ const focusable = "a, button, select";
 export function virtualTable<T>(caption: string, columns: Column<T>[], key: (row: T) => string, onVisible: (rows: T[]) => void, signal: AbortSignal): Rows<T> {
 	const above = h("tr", { class: "spacer", "aria-hidden": true }), below = h("tr", { class: "spacer", "aria-hidden": true });
 	const body = h("tbody");
-	const table = h("table", { class: "rows" }, h("caption", {}, caption),
-		h("thead", {}, h("tr", { "aria-rowindex": 1 }, columns.map((c) => h("th", { scope: "col", class: cellClass(c) }, c.name)))), body);
+	const heads = columns.map((c) => h("th", { scope: "col", class: cellClass(c) }, c.sort ? h("button", { type: "button", class: "sort", onclick: () => sortBy(c) }, c.name) : c.name));
+	const table = h("table", { class: "rows" }, h("caption", {}, caption), h("thead", {}, h("tr", { "aria-rowindex": 1 }, heads)), body);
 	const on = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, table);
-	let all: T[] = [];
+	let given: T[] = [], all: T[] = [];
+	let order: { by: Column<T>; down: boolean } | undefined;
+	let updated = false; // the rows in the document may have other values
 	let shown = "";
 	let cells: { row: T; on: HTMLElement[] }[] = [];
 
@@ -46,8 +50,15 @@ export function virtualTable<T>(caption: string, columns: Column<T>[], key: (row
 		const end = Math.min(all.length, Math.max(first, Math.ceil((innerHeight - top) / height) + overscan));
 		const seen = all.slice(first, end);
 		const now = `${first} ${all.length} ${seen.map(key).join("\n")}`;
-		if (now === shown) return;
+		if (now === shown) {
+			// The elements stay, so that a click or the focus in them is not lost.
+			if (updated) cells.forEach((c, n) => (c.row = seen[n]!));
+			if (updated) draw();
+			updated = false;
+			return;
+		}
 		shown = now;
+		updated = false;
 		// The element with the focus keeps the focus if its row is still in the document.
 		const held = body.contains(document.activeElement) ? (document.activeElement as HTMLElement) : null;
 		const holder = held?.closest<HTMLElement>("tr[data-key]");
@@ -63,6 +74,20 @@ export function virtualTable<T>(caption: string, columns: Column<T>[], key: (row
 		}
 		onVisible(seen);
 	};
+	const sortBy = (by: Column<T>): void => {
+		// Numbers are of interest from the highest on.
+		order = { by, down: order?.by === by ? !order.down : Boolean(by.number) };
+		heads.forEach((th, n) => set(th, { "aria-sort": columns[n] === by ? (order?.down ? "descending" : "ascending") : null }));
+		show(given);
+	};
+	const show = (now: T[]): void => {
+		given = now;
+		all = order?.by.sort ? sorted(now, order.by.sort, order.down) : now;
+		updated = true;
+		set(table, { "aria-rowcount": all.length + 1 });
+		if (on.isConnected) place();
+		else later();
+	};
 	let pendingFrame = 0;
 	const later = (): void => {
 		pendingFrame ||= requestAnimationFrame(() => {
@@ -72,18 +97,19 @@ export function virtualTable<T>(caption: string, columns: Column<T>[], key: (row
 	};
 	addEventListener("scroll", later, { passive: true, signal });
 	addEventListener("resize", later, { passive: true, signal });
-	return {
-		on,
-		draw,
-		show: (now) => {
-			all = now;
-			shown = "";
-			set(table, { "aria-rowcount": all.length + 1 });
-			if (on.isConnected) place();
-			else later();
-		},
-	};
+	return { on, draw, show };
 }
+
+/** sorted returns rows in the order of their values. Numbers in text are compared as numbers: s2 is before s10. */
+export function sorted<T>(rows: T[], value: (row: T) => string | number | undefined, down: boolean): T[] {
+	return rows.toSorted((x, y) => {
+		const a = value(x), b = value(y);
+		if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+		const n = typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
+		return down ? -n : n;
+	});
+}
+const collator = new Intl.Collator("en", { numeric: true });
 
 /** cellClass returns the CSS class of the cells of a column. */
 export function cellClass<T>(c: Column<T>): string | null {

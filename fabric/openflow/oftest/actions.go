@@ -1,9 +1,8 @@
 package oftest
 
 import (
-	"slices"
-
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // supportedActions has bit n for ActionType n.
@@ -12,10 +11,10 @@ const supportedActions = 1<<openflow.ActionOutput | 1<<openflow.ActionPushVLAN |
 
 // checkActions reports the first action that the switch refuses. The actions must suit the packets of a match, which is
 // nil if it is not known when they are executed, as in groups and action sets.
-func (s *Switch) checkActions(actions openflow.Actions, match *matcher) *openflow.Error {
-	var known *matcher // what is known of the packet after the actions so far
+func (s *Switch) checkActions(actions openflow.Actions, match *pipeline.Matcher) *openflow.Error {
+	var known *pipeline.Matcher // what is known of the packet after the actions so far
 	if match != nil {
-		known = &matcher{match.mask, match.value}
+		known = &pipeline.Matcher{Mask: match.Mask, Value: match.Value}
 	}
 	for _, a := range actions {
 		if err := s.checkAction(a, known); err != nil {
@@ -36,9 +35,9 @@ func (s *Switch) checkGroups(actions openflow.Actions) *openflow.Error {
 }
 
 // checkAction checks an action, and adds what it sets to what is known.
-func (s *Switch) checkAction(a openflow.Action, known *matcher) *openflow.Error {
+func (s *Switch) checkAction(a openflow.Action, known *pipeline.Matcher) *openflow.Error {
 	invalid := func(code uint16) *openflow.Error { return refuse(openflow.ErrBadAction, code) }
-	consistent := func(needs []need) bool { return known == nil || known.has(needs) }
+	consistent := func(needs []need) bool { return known == nil || has(known, needs) }
 	switch a := a.(type) {
 	case openflow.Output:
 		if a.Port == openflow.PortAny || a.Port >= openflow.PortMax && a.Port < openflow.PortInPort {
@@ -46,18 +45,18 @@ func (s *Switch) checkAction(a openflow.Action, known *matcher) *openflow.Error 
 		}
 	case openflow.Group:
 	case openflow.PushVLAN:
-		if a.EthType != typeVLAN && a.EthType != typeProviderVLAN {
+		if a.EthType != pipeline.EtherVLAN && a.EthType != pipeline.EtherProviderVLAN {
 			return invalid(openflow.ActionBadArgument)
 		}
 		if known != nil {
-			known.add(openflow.VLAN(0))
+			known.Add(openflow.VLAN(0))
 		}
 	case openflow.PopVLAN:
 		if !consistent([]need{{openflow.FieldVLANVID, nil}}) {
 			return invalid(openflow.ActionMatchInconsistent)
 		}
 		if known != nil {
-			known.add(openflow.NoVLAN())
+			known.Add(openflow.NoVLAN())
 		}
 	case openflow.DecNwTTL, openflow.SetNwTTL:
 		if !consistent(needIP) {
@@ -66,7 +65,7 @@ func (s *Switch) checkAction(a openflow.Action, known *matcher) *openflow.Error 
 	case openflow.SetField:
 		return checkSetField(a.Field, known)
 	case openflow.PushMPLS:
-		if a.EthType != typeMPLS && a.EthType != typeMPLSM {
+		if a.EthType != pipeline.EtherMPLS && a.EthType != pipeline.EtherMPLSMulticast {
 			return invalid(openflow.ActionBadArgument)
 		}
 		return invalid(openflow.ActionBadType)
@@ -79,13 +78,13 @@ func (s *Switch) checkAction(a openflow.Action, known *matcher) *openflow.Error 
 	return nil
 }
 
-func checkSetField(f openflow.Field, known *matcher) *openflow.Error {
+func checkSetField(f openflow.Field, known *pipeline.Matcher) *openflow.Error {
 	r, ok := rules[f.ID()]
 	needs := r.needs
 	switch {
 	case !ok:
 		return refuse(openflow.ErrBadAction, openflow.ActionBadSetType)
-	case !r.settable, r.max > 0 && f.Uint() > r.max, f.ID() == openflow.FieldVLANVID && f.Uint()&vlanPresent == 0:
+	case !r.settable, r.max > 0 && f.Uint() > r.max, f.ID() == openflow.FieldVLANVID && f.Uint()&pipeline.VLANPresent == 0:
 		return refuse(openflow.ErrBadAction, openflow.ActionBadSetArgument)
 	case f.ID() == openflow.FieldVLANVID: // of a tag that is there: a tag is pushed first (section 5.12)
 		needs = []need{{openflow.FieldVLANVID, nil}}
@@ -93,103 +92,9 @@ func checkSetField(f openflow.Field, known *matcher) *openflow.Error {
 	if known == nil {
 		return nil
 	}
-	if !known.has(needs) {
+	if !has(known, needs) {
 		return refuse(openflow.ErrBadAction, openflow.ActionMatchInconsistent)
 	}
-	known.add(f)
+	known.Add(f)
 	return nil
-}
-
-// actionSet is the actions that are executed after the last table, at most one of each type and field (section 5.10).
-type actionSet struct {
-	popVLAN  bool
-	pushVLAN uint16
-	decTTL   bool
-	fields   openflow.Match
-	ttl      *uint8
-	group    *openflow.GroupID
-	output   *openflow.Output
-}
-
-// write adds actions. Each replaces the one of its type.
-func (s *actionSet) write(actions openflow.Actions) {
-	for _, a := range actions {
-		switch a := a.(type) {
-		case openflow.PopVLAN:
-			s.popVLAN = true
-		case openflow.PushVLAN:
-			s.pushVLAN = a.EthType
-		case openflow.DecNwTTL:
-			s.decTTL = true
-		case openflow.SetNwTTL:
-			s.ttl = &a.TTL
-		case openflow.SetField:
-			s.fields = slices.DeleteFunc(slices.Clone(s.fields), func(f openflow.Field) bool { return f.ID() == a.Field.ID() })
-			s.fields = append(s.fields, a.Field)
-		case openflow.Group:
-			s.group = &a.Group
-		case openflow.Output:
-			s.output = &a
-		}
-	}
-}
-
-// run executes the set in the order of section 5.10. The output is left out if there is a group.
-func (x *execution) run(s *actionSet) {
-	if s.popVLAN {
-		x.p.popVLAN()
-	}
-	if s.pushVLAN != 0 {
-		x.p.pushVLAN(s.pushVLAN)
-	}
-	if s.decTTL && !x.decTTL() {
-		return
-	}
-	for _, f := range s.fields {
-		x.p.setField(f)
-	}
-	if s.ttl != nil {
-		x.p.setTTL(*s.ttl)
-	}
-	switch {
-	case s.group != nil:
-		x.group(*s.group)
-	case s.output != nil:
-		x.output(s.output.Port)
-	}
-}
-
-// do executes an action of a list, and reports whether the packet is still there.
-func (x *execution) do(a openflow.Action) bool {
-	switch a := a.(type) {
-	case openflow.Output:
-		x.output(a.Port)
-	case openflow.Group:
-		x.group(a.Group)
-	case openflow.PushVLAN:
-		x.p.pushVLAN(a.EthType)
-	case openflow.PopVLAN:
-		x.p.popVLAN()
-	case openflow.DecNwTTL:
-		return x.decTTL()
-	case openflow.SetNwTTL:
-		x.p.setTTL(a.TTL)
-	case openflow.SetField:
-		x.p.setField(a.Field)
-	}
-	return true
-}
-
-// decTTL decreases the TTL. A packet whose TTL ends goes to the controller instead (section 5.12, OFPR_INVALID_TTL).
-func (x *execution) decTTL() bool {
-	ttl, ok := x.p.ttl()
-	switch {
-	case !ok:
-		return true
-	case ttl <= 1:
-		x.packetIn(openflow.ReasonInvalidTTL)
-		return false
-	}
-	x.p.setTTL(ttl - 1)
-	return true
 }

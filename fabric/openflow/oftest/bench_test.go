@@ -8,6 +8,7 @@ import (
 	"time"
 
 	of "headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // BenchmarkPipeline passes frames through 4 tables of 1,000 flows each. Their matches have four masks and one priority, so
@@ -32,7 +33,7 @@ func BenchmarkPipeline(b *testing.B) {
 			case 2:
 				m = of.Match{ipv4, of.IPv4Dst(netip.PrefixFrom(a, 32))}
 			case 3:
-				m = of.Match{ipv4, of.IPProto(protoUDP), of.UDPDst(uint16(n))}
+				m = of.Match{ipv4, of.IPProto(pipeline.ProtocolUDP), of.UDPDst(uint16(n))}
 			}
 			do(b, s, flowMod(table, 10, m, next...))
 		}

@@ -2,12 +2,14 @@ package oftest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
-func (s *Switch) flowStats(filter openflow.FlowFilter, match *matcher) []openflow.FlowStats {
+func (s *Switch) flowStats(filter openflow.FlowFilter, match *pipeline.Matcher) []openflow.FlowStats {
 	var all []openflow.FlowStats
 	for _, f := range s.selectFlows(filter, match) {
 		all = append(all, f.stats())
@@ -15,7 +17,7 @@ func (s *Switch) flowStats(filter openflow.FlowFilter, match *matcher) []openflo
 	return all
 }
 
-func (s *Switch) aggregate(filter openflow.FlowFilter, match *matcher) *openflow.Aggregate {
+func (s *Switch) aggregate(filter openflow.FlowFilter, match *pipeline.Matcher) *openflow.Aggregate {
 	a := &openflow.Aggregate{}
 	for _, f := range s.selectFlows(filter, match) {
 		a.Flows++
@@ -39,7 +41,7 @@ func (s *Switch) groupStats(id openflow.GroupID) []openflow.GroupStats {
 	for i := range s.tables {
 		for _, f := range s.tables[i].all {
 			var seen []openflow.GroupID
-			f.program.uses(func(a openflow.Action) bool {
+			f.Program.Uses(func(a openflow.Action) bool {
 				if g, ok := a.(openflow.Group); ok && !slices.Contains(seen, g.Group) {
 					seen = append(seen, g.Group)
 					users[g.Group]++
@@ -50,10 +52,10 @@ func (s *Switch) groupStats(id openflow.GroupID) []openflow.GroupStats {
 	}
 	var all []openflow.GroupStats
 	for _, g := range s.sortedGroups() {
-		if g.id != id && id != openflow.GroupAll {
+		if g.ID != id && id != openflow.GroupAll {
 			continue
 		}
-		c := openflow.GroupStats{Group: g.id, RefCount: users[g.id], Packets: g.packets, Bytes: g.bytes, Duration: since(g.created)}
+		c := openflow.GroupStats{Group: g.ID, RefCount: users[g.ID], Packets: g.packets, Bytes: g.bytes, Duration: since(g.created)}
 		for _, b := range g.buckets {
 			c.Buckets = append(c.Buckets, b.wire())
 		}
@@ -65,8 +67,8 @@ func (s *Switch) groupStats(id openflow.GroupID) []openflow.GroupStats {
 func (s *Switch) groupDescs() []openflow.GroupDesc {
 	var all []openflow.GroupDesc
 	for _, g := range s.sortedGroups() {
-		d := openflow.GroupDesc{Kind: g.kind, Group: g.id}
-		for _, b := range g.buckets {
+		d := openflow.GroupDesc{Kind: g.Kind, Group: g.ID}
+		for _, b := range g.Buckets {
 			d.Buckets = append(d.Buckets, b.Bucket)
 		}
 		all = append(all, d)
@@ -78,7 +80,7 @@ func (s *Switch) meterStats(id openflow.MeterID) []openflow.MeterCounters {
 	users := map[openflow.MeterID]uint32{}
 	for i := range s.tables {
 		for _, f := range s.tables[i].all {
-			users[f.program.meter]++
+			users[f.Program.Meter]++
 		}
 	}
 	var all []openflow.MeterCounters
@@ -141,12 +143,8 @@ func (s *Switch) tableFeatures() []openflow.TableFeatures {
 		}
 	}
 	var match, wild, set []openflow.FieldType
-	for i := range fieldCount {
-		id := openflow.FieldInPort + openflow.FieldID(i)
-		r, ok := rules[id]
-		if !ok {
-			continue
-		}
+	for _, id := range slices.Sorted(maps.Keys(rules)) {
+		r := rules[id]
 		match = append(match, id.TypeOf(r.maskable))
 		wild = append(wild, id.TypeOf(false))
 		if r.settable {

@@ -1,6 +1,7 @@
 // Package oftest is an OpenFlow 1.3 switch in memory for tests of controllers, and networks of such switches with hosts.
 //
-// Where the specification (OpenFlow 1.3.5, ONF TS-023) leaves freedom, or Open vSwitch departs from it, a Switch does what
+// What a packet meets in a switch is of package pipeline, which product code uses, too; a Switch adds what checks, counts, limits and
+// times. Where the specification (OpenFlow 1.3.5, ONF TS-023) leaves freedom, or Open vSwitch departs from it, a Switch does what
 // Open vSwitch 3.1 does on its userspace datapath. What a real one answered to lists of messages and frames is recorded in
 // testdata (record.sh, which needs neither root nor a network), and a test replays it. The differences are listed in
 // replay_test.go. Facts that only the recordings show: an error has the whole refused message; the action set is executed

@@ -108,8 +108,8 @@ func (f *flood) start(s *Stream) {
 
 // pass passes a rate in packets/s through the steps of a node.
 func (f *flood) pass(n *node, rate float64) {
-	for i := range n.trace.steps {
-		st := &n.trace.steps[i]
+	for i := range n.steps {
+		st := &n.steps[i]
 		switch {
 		case st.meter != nil:
 			rate *= f.metered(st, rate)

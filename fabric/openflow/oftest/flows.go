@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // removedMeterDelete is the reason of flows whose meter was deleted, which OpenFlow 1.4 defines (OFPRR_METER_DELETE).
@@ -48,7 +49,7 @@ func (s *Switch) flowMod(m *openflow.FlowMod) *openflow.Error {
 		return s.addFlow(m, match, p)
 	}
 	for _, f := range s.selected(m, match) {
-		f.instructions, f.program = ordered(m.Instructions), p
+		f.instructions, f.Program = ordered(m.Instructions), p
 		if m.Flags&openflow.FlowResetCounts != 0 {
 			f.counter = counter{}
 		}
@@ -59,11 +60,11 @@ func (s *Switch) flowMod(m *openflow.FlowMod) *openflow.Error {
 
 // addFlow adds a flow, or replaces the one with its match and priority, whose counters it keeps unless
 // OFPFF_RESET_COUNTS is set.
-func (s *Switch) addFlow(m *openflow.FlowMod, match *matcher, p program) *openflow.Error {
+func (s *Switch) addFlow(m *openflow.FlowMod, match *pipeline.Matcher, p pipeline.Program) *openflow.Error {
 	t := &s.tables[m.Table]
 	old := t.find(match, m.Priority)
 	if old == nil && m.Flags&openflow.FlowCheckOverlap != 0 && slices.ContainsFunc(t.all, func(f *flow) bool {
-		return f.priority == m.Priority && f.overlaps(match)
+		return f.Priority == m.Priority && f.Overlaps(match)
 	}) {
 		return refuse(openflow.ErrFlowModFailed, openflow.FlowModOverlap)
 	}
@@ -73,8 +74,8 @@ func (s *Switch) addFlow(m *openflow.FlowMod, match *matcher, p program) *openfl
 	s.made++
 	now := time.Now()
 	f := &flow{
-		matcher: *match, table: m.Table, priority: m.Priority, cookie: m.Cookie, flags: m.Flags, idle: m.IdleTimeout, hard: m.HardTimeout,
-		match: match.kept(m.Match), instructions: ordered(m.Instructions), program: p, order: s.made, created: now, used: now,
+		Flow: pipeline.Flow{Matcher: *match, Table: m.Table, Priority: m.Priority, Cookie: m.Cookie, Program: p}, flags: m.Flags, idle: m.IdleTimeout, hard: m.HardTimeout,
+		match: kept(match, m.Match), instructions: ordered(m.Instructions), order: s.made, created: now, used: now,
 	}
 	if old != nil {
 		if m.Flags&openflow.FlowResetCounts == 0 {
@@ -110,7 +111,7 @@ func (s *Switch) expire(f *flow) {
 }
 
 // selected returns the flows that a change or a deletion applies to.
-func (s *Switch) selected(m *openflow.FlowMod, match *matcher) []*flow {
+func (s *Switch) selected(m *openflow.FlowMod, match *pipeline.Matcher) []*flow {
 	filter := openflow.FlowFilter{Table: m.Table, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny, Cookie: m.Cookie, CookieMask: m.CookieMask}
 	if m.Command == openflow.FlowDelete || m.Command == openflow.FlowDeleteStrict {
 		filter.OutPort, filter.OutGroup = m.OutPort, m.OutGroup
@@ -130,7 +131,7 @@ func (s *Switch) selected(m *openflow.FlowMod, match *matcher) []*flow {
 }
 
 // selectFlows returns flows by table, and in a table by their creation.
-func (s *Switch) selectFlows(filter openflow.FlowFilter, match *matcher) []*flow {
+func (s *Switch) selectFlows(filter openflow.FlowFilter, match *pipeline.Matcher) []*flow {
 	var all []*flow
 	for i := range s.tables {
 		if filter.Table != openflow.AllTables && filter.Table != openflow.TableID(i) {
@@ -138,7 +139,7 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *matcher) []*flow
 		}
 		var some []*flow
 		for _, f := range s.tables[i].all {
-			if f.passes(filter) && match.includes(&f.matcher) {
+			if f.passes(filter) && match.Includes(&f.Matcher) {
 				some = append(some, f)
 			}
 		}
@@ -149,31 +150,26 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *matcher) []*flow
 
 // passes reports whether a flow has the cookie, output and group of a filter.
 func (f *flow) passes(filter openflow.FlowFilter) bool {
-	return (f.cookie^filter.Cookie)&filter.CookieMask == 0 &&
-		(filter.OutPort == openflow.PortAny || f.program.uses(func(a openflow.Action) bool {
+	return (f.Cookie^filter.Cookie)&filter.CookieMask == 0 &&
+		(filter.OutPort == openflow.PortAny || f.Program.Uses(func(a openflow.Action) bool {
 			o, ok := a.(openflow.Output)
 			return ok && o.Port == filter.OutPort
 		})) &&
-		(filter.OutGroup == openflow.GroupAny || f.program.uses(func(a openflow.Action) bool {
+		(filter.OutGroup == openflow.GroupAny || f.Program.Uses(func(a openflow.Action) bool {
 			g, ok := a.(openflow.Group)
 			return ok && g.Group == filter.OutGroup
 		}))
-}
-
-// uses reports whether an action is in the lists of a program.
-func (p *program) uses(is func(openflow.Action) bool) bool {
-	return slices.ContainsFunc(p.apply, is) || slices.ContainsFunc(p.write, is)
 }
 
 // removeFlows removes flows, and reports those of which it is required.
 func (s *Switch) removeFlows(all []*flow, why openflow.FlowRemovedReason) {
 	for _, f := range all {
 		s.cancel(f.expiry)
-		s.tables[f.table].remove(f)
+		s.tables[f.Table].remove(f)
 		s.changes++
 		if f.flags&openflow.FlowSendRemoved != 0 {
 			s.notify(&openflow.FlowRemoved{
-				Cookie: f.cookie, Priority: f.priority, Reason: why, Table: f.table, Duration: since(f.created),
+				Cookie: f.Cookie, Priority: f.Priority, Reason: why, Table: f.Table, Duration: since(f.created),
 				IdleTimeout: f.idle, HardTimeout: f.hard, Packets: f.packets, Bytes: f.bytes, Match: f.match,
 			})
 		}
@@ -182,7 +178,7 @@ func (s *Switch) removeFlows(all []*flow, why openflow.FlowRemovedReason) {
 
 func (f *flow) stats() openflow.FlowStats {
 	return openflow.FlowStats{
-		Table: f.table, Duration: since(f.created), Priority: f.priority, IdleTimeout: f.idle, HardTimeout: f.hard, Flags: f.flags,
-		Cookie: f.cookie, Packets: f.packets, Bytes: f.bytes, Match: f.match, Instructions: f.instructions,
+		Table: f.Table, Duration: since(f.created), Priority: f.Priority, IdleTimeout: f.idle, HardTimeout: f.hard, Flags: f.flags,
+		Cookie: f.Cookie, Packets: f.packets, Bytes: f.bytes, Match: f.match, Instructions: f.instructions,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	of "headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // Packets put an idle timeout off, but not a hard one. The reports have the times and counters.
@@ -253,7 +254,7 @@ func TestGroupsMultiply(t *testing.T) {
 		}
 		do(t, s, flowMod(0, 1, nil, apply(of.Group{Group: 59})))
 		s.Receive(1, udpFrame("10.0.0.1", "10.0.0.2", 1, 2, 10))
-		if st, _ := s.PortStats(2); st.TxPackets == 0 || st.TxPackets > maxGroups {
+		if st, _ := s.PortStats(2); st.TxPackets == 0 || st.TxPackets > pipeline.MaxGroups {
 			t.Errorf("%d copies", st.TxPackets)
 		}
 	})
@@ -263,7 +264,7 @@ func TestGroupsMultiply(t *testing.T) {
 func TestFragments(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := withPorts(t, Options{}, 2)
-		do(t, s, flowMod(0, 1, nil, apply(output(2))), flowMod(0, 2, of.Match{ipv4, of.IPProto(protoUDP), of.UDPDst(80)}))
+		do(t, s, flowMod(0, 1, nil, apply(output(2))), flowMod(0, 2, of.Match{ipv4, of.IPProto(pipeline.ProtocolUDP), of.UDPDst(80)}))
 		first := udpFrame("10.0.0.1", "10.0.0.2", 1, 80, 20)
 		first[20] = 0x20 // more fragments
 		later := append([]byte(nil), first...)

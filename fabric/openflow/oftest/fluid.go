@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 	"headgate.dev/headgate/unit"
 )
 
@@ -24,34 +25,21 @@ type Stream struct {
 // node is what a switch does with the frames of a stream that arrive at a port.
 type node struct {
 	in    *port
-	trace trace
+	steps []traceStep
 }
 
-// trace is what an execution would do, in its order.
-type trace struct{ steps []traceStep }
-
-// record adds a step with the length of the packet that counts for it.
-func (x *execution) record(s traceStep) {
-	s.size = float64(len(x.p.data))
-	if s.table != nil || s.counter != nil {
-		s.size = float64(x.bytes)
-	}
-	x.trace.steps = append(x.trace.steps, s)
-}
-
-// traceStep is one of: a lookup in a table, a counter of a group or bucket, a meter, an output and a packet-in. A meter
+// traceStep is one of: a lookup in a table, a counter of a group or bucket, a meter, and an output. A meter
 // applies to all steps after it.
 type traceStep struct {
-	table      *table
-	flow       *flow // that matched, or nil
-	counter    *counter
-	meter      *meter
-	out        *port
-	packet     *packet // that leaves by out
-	dir        *direction
-	next       *node
-	controller bool
-	size       float64 // bytes of the packet
+	table   *table
+	flow    *flow // that matched, or nil
+	counter *counter
+	meter   *meter
+	out     *port
+	packet  *pipeline.Packet // that leaves by out
+	dir     *direction
+	next    *node
+	size    float64 // bytes of the packet
 }
 
 // fluidResource is what passes a part of the streams: a meter, or a direction of a cable.
@@ -160,7 +148,7 @@ func (s *Stream) follow() {
 		return
 	}
 	nodes := 0
-	s.root = &node{trace: trace{steps: []traceStep{{dir: s.from.wire, size: float64(len(s.frame)), packet: newPacket(slices.Clone(s.frame), 0)}}}}
+	s.root = &node{steps: []traceStep{{dir: s.from.wire, size: float64(len(s.frame)), packet: pipeline.NewPacket(slices.Clone(s.frame), 0)}}}
 	s.followSteps(s.root, 0, &nodes)
 }
 
@@ -168,8 +156,8 @@ func (s *Stream) follow() {
 const maxNodes = 10_000
 
 func (s *Stream) followSteps(n *node, hops int, nodes *int) {
-	for i := range n.trace.steps {
-		st := &n.trace.steps[i]
+	for i := range n.steps {
+		st := &n.steps[i]
 		if st.dir == nil || st.dir.to.host != nil || st.dir.lost || !st.dir.cable.plugged {
 			continue
 		}
@@ -185,11 +173,13 @@ func (s *Stream) followSteps(n *node, hops int, nodes *int) {
 		if p.config&openflow.PortNoRecv != 0 {
 			continue
 		}
-		arrived := newPacket(slices.Clone(st.packet.data), p.no)
-		x := execution{s: st.dir.to.end.Switch, p: arrived, in: p.no, bytes: len(arrived.data), now: time.Now(), trace: &st.next.trace}
-		x.tables()
-		for j := range st.next.trace.steps {
-			out := &st.next.trace.steps[j]
+		arrived := pipeline.NewPacket(slices.Clone(st.packet.Data), p.no)
+		r := &recording{s: st.dir.to.end.Switch, bytes: len(arrived.Data)}
+		x := pipeline.Execution{Switch: r, Packet: arrived, In: p.no}
+		x.Tables()
+		st.next.steps = r.steps
+		for j := range st.next.steps {
+			out := &st.next.steps[j]
 			if out.out != nil {
 				out.dir, _ = out.out.peer.(*direction)
 			}

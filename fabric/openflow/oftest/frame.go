@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // Frames that hosts send: without the checksum of Ethernet, and padded to 60 bytes as a network card does.
@@ -15,7 +16,7 @@ const leastFrame = 60
 var Broadcast = openflow.MAC{255, 255, 255, 255, 255, 255}
 
 func ethernet(dst, src openflow.MAC, t uint16, payload []byte) []byte {
-	b := make([]byte, 0, max(leastFrame, ethernetHeader+len(payload)))
+	b := make([]byte, 0, max(leastFrame, pipeline.EthernetHeader+len(payload)))
 	b = append(append(b, dst[:]...), src[:]...)
 	b = binary.BigEndian.AppendUint16(b, t)
 	b = append(b, payload...)
@@ -77,20 +78,20 @@ func udpPacket(src, dst netip.Addr, from, to uint16, payload []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, to)
 	b = binary.BigEndian.AppendUint16(b, uint16(8+len(payload)))
 	b = append(append(b, 0, 0), payload...)
-	sum := internetSum(pseudo(src, dst, protoUDP, len(b)), b)
+	sum := internetSum(pseudo(src, dst, pipeline.ProtocolUDP, len(b)), b)
 	if sum == 0 {
 		sum = 0xffff
 	}
 	binary.BigEndian.PutUint16(b[6:], sum)
-	return ipPacket(src, dst, protoUDP, 64, b)
+	return ipPacket(src, dst, pipeline.ProtocolUDP, 64, b)
 }
 
 // icmpPacket is an ICMP or ICMPv6 message of a type, with what follows its checksum.
 func icmpPacket(src, dst netip.Addr, typ, ttl uint8, body []byte) []byte {
 	b := append([]byte{typ, 0, 0, 0}, body...)
-	proto, sum := uint8(protoICMP), uint32(0)
+	proto, sum := uint8(pipeline.ProtocolICMP), uint32(0)
 	if src.Is6() {
-		proto, sum = protoICMPv6, pseudo(src, dst, protoICMPv6, len(b))
+		proto, sum = pipeline.ProtocolICMPv6, pseudo(src, dst, pipeline.ProtocolICMPv6, len(b))
 	}
 	binary.BigEndian.PutUint16(b[2:], internetSum(sum, b))
 	return ipPacket(src, dst, proto, ttl, b)
@@ -99,9 +100,9 @@ func icmpPacket(src, dst netip.Addr, typ, ttl uint8, body []byte) []byte {
 // ethTypeOf is the Ethernet type of packets between addresses.
 func ethTypeOf(a netip.Addr) uint16 {
 	if a.Is4() {
-		return typeIPv4
+		return pipeline.EtherIPv4
 	}
-	return typeIPv6
+	return pipeline.EtherIPv6
 }
 
 // solicited is the multicast address of neighbour solicitations for an address, and its Ethernet address (RFC 4291,
@@ -114,7 +115,7 @@ func solicited(a netip.Addr) (netip.Addr, openflow.MAC) {
 
 // UDPFrame returns a frame with a UDP datagram whose payload fills it to size bytes, at least 60.
 func UDPFrame(src, dst openflow.MAC, from, to netip.AddrPort, size int) []byte {
-	header := ethernetHeader + 20 + 8
+	header := pipeline.EthernetHeader + 20 + 8
 	if from.Addr().Is6() {
 		header += 20
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	of "headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // FuzzServe: whatever a controller sends after its hello, a switch neither fails nor hangs.
@@ -49,28 +50,28 @@ func FuzzPacket(f *testing.F) {
 		f.Add(b, uint8(1), uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which, value uint8) {
-		p := newPacket(append([]byte(nil), data...), 1)
-		id := of.FieldInPort + of.FieldID(int(which)%fieldCount)
+		p := pipeline.NewPacket(append([]byte(nil), data...), 1)
+		id := of.FieldInPort + of.FieldID(which%uint8(of.FieldIPv6ExtHdr-of.FieldInPort+1))
 		v := make([]byte, id.TypeOf(false).Length)
 		v[len(v)-1] = value
 		field, err := of.NewField(id, v, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		size := len(p.data)
-		p.setField(field)
-		p.setTTL(value)
-		if len(p.data) != size {
+		size := len(p.Data)
+		p.SetField(field)
+		p.SetTTL(value)
+		if len(p.Data) != size {
 			t.Errorf("setting %v changed the length", field)
 		}
-		p.pushVLAN(typeVLAN)
-		if size >= ethernetHeader && len(p.data) != size+4 {
-			t.Errorf("a pushed tag made %d bytes of %d", len(p.data), size)
+		p.PushVLAN(pipeline.EtherVLAN)
+		if size >= pipeline.EthernetHeader && len(p.Data) != size+4 {
+			t.Errorf("a pushed tag made %d bytes of %d", len(p.Data), size)
 		}
-		p.popVLAN()
-		if size >= ethernetHeader && len(p.data) != size {
-			t.Errorf("a popped tag left %d bytes of %d", len(p.data), size)
+		p.PopVLAN()
+		if size >= pipeline.EthernetHeader && len(p.Data) != size {
+			t.Errorf("a popped tag left %d bytes of %d", len(p.Data), size)
 		}
-		(&Host{n: NewNetwork(), options: HostOptions{Keep: 1, MAC: of.MAC(p.key.bytes(of.FieldEthDst))}}).receive(p.data, way{})
+		(&Host{n: NewNetwork(), options: HostOptions{Keep: 1, MAC: of.MAC(p.Key.Bytes(of.FieldEthDst))}}).receive(p.Data, way{})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // counter is packets and bytes of a bucket or band, or of a whole object.
@@ -32,20 +33,12 @@ func split(v float64) (uint64, float64) {
 	return whole, v - float64(whole)
 }
 
-// group is an entry of the group table (section 5.6).
+// group is an entry of the group table (section 5.6), with its counters.
 type group struct {
-	id      openflow.GroupID
-	kind    openflow.GroupType
-	buckets []*bucket
+	pipeline.Group
 	created time.Time
 	counter
-}
-
-// bucket is a set of actions of a group.
-type bucket struct {
-	openflow.Bucket
-	set actionSet
-	counter
+	buckets []counter
 }
 
 // groupMod executes a group-mod (section 6.5).
@@ -65,7 +58,7 @@ func (s *Switch) groupMod(m *openflow.GroupMod) *openflow.Error {
 		return invalid(openflow.GroupModInvalidGroup)
 	case m.Kind > openflow.GroupTypeFF || s.limits.GroupTypes>>m.Kind&1 == 0:
 		return invalid(openflow.GroupModBadType)
-	case m.Kind != openflow.GroupTypeFF && m.Kind != openflow.GroupTypeSelect && slices.ContainsFunc(m.Buckets, watches):
+	case m.Kind != openflow.GroupTypeFF && m.Kind != openflow.GroupTypeSelect && slices.ContainsFunc(m.Buckets, pipeline.Watches):
 		return invalid(openflow.GroupModWatchUnsupported)
 	case m.Command == openflow.GroupAdd && old != nil:
 		return invalid(openflow.GroupModGroupExists)
@@ -74,7 +67,7 @@ func (s *Switch) groupMod(m *openflow.GroupMod) *openflow.Error {
 	case old == nil && len(s.groups) >= limit:
 		return invalid(openflow.GroupModOutOfGroups)
 	}
-	g := &group{id: m.Group, kind: m.Kind, created: time.Now()}
+	g := &group{Group: pipeline.NewGroup(m.Group, m.Kind, m.Buckets), created: time.Now(), buckets: make([]counter, len(m.Buckets))}
 	if old != nil {
 		g.created = old.created // the counters begin again
 	}
@@ -82,20 +75,13 @@ func (s *Switch) groupMod(m *openflow.GroupMod) *openflow.Error {
 		if err := s.checkActions(b.Actions, nil); err != nil {
 			return err
 		}
-		var set actionSet
-		set.write(b.Actions)
-		g.buckets = append(g.buckets, &bucket{Bucket: b, set: set})
 	}
 	if s.loops(g) {
 		return invalid(openflow.GroupModLoop)
 	}
-	s.groups[g.id] = g
+	s.groups[g.ID] = g
 	s.changes++
 	return nil
-}
-
-func watches(b openflow.Bucket) bool {
-	return b.WatchPort != openflow.PortAny || b.WatchGroup != openflow.GroupAny
 }
 
 // validBuckets reports whether the buckets are possible in a group of their type, as Open vSwitch has it.
@@ -104,13 +90,13 @@ func (s *Switch) validBuckets(m *openflow.GroupMod) bool {
 		return false
 	}
 	return !slices.ContainsFunc(m.Buckets, func(b openflow.Bucket) bool {
-		return m.Kind != openflow.GroupTypeSelect && b.Weight > 0 || m.Kind == openflow.GroupTypeFF && !watches(b)
+		return m.Kind != openflow.GroupTypeSelect && b.Weight > 0 || m.Kind == openflow.GroupTypeFF && !pipeline.Watches(b)
 	})
 }
 
 // chained are the groups that the buckets of a group use.
 func (g *group) chained() (ids []openflow.GroupID) {
-	for _, b := range g.buckets {
+	for _, b := range g.Buckets {
 		for _, a := range b.Actions {
 			if a, ok := a.(openflow.Group); ok {
 				ids = append(ids, a.Group)
@@ -126,7 +112,7 @@ func (s *Switch) loops(g *group) bool {
 	var reaches func(ids []openflow.GroupID) bool
 	reaches = func(ids []openflow.GroupID) bool {
 		return slices.ContainsFunc(ids, func(id openflow.GroupID) bool {
-			if id == g.id {
+			if id == g.ID {
 				return true
 			}
 			next := s.groups[id]
@@ -143,10 +129,10 @@ func (s *Switch) loops(g *group) bool {
 // deleteGroups deletes a group or all, and the flows that use them.
 func (s *Switch) deleteGroups(id openflow.GroupID) {
 	for _, g := range s.sortedGroups() {
-		if g.id == id || id == openflow.GroupAll {
-			delete(s.groups, g.id)
+		if g.ID == id || id == openflow.GroupAll {
+			delete(s.groups, g.ID)
 			s.changes++
-			s.removeFlows(s.selectFlows(openflow.FlowFilter{Table: openflow.AllTables, OutPort: openflow.PortAny, OutGroup: g.id}, &matcher{}), openflow.RemovedGroupDelete)
+			s.removeFlows(s.selectFlows(openflow.FlowFilter{Table: openflow.AllTables, OutPort: openflow.PortAny, OutGroup: g.ID}, &pipeline.Matcher{}), openflow.RemovedGroupDelete)
 		}
 	}
 }
@@ -156,79 +142,8 @@ func (s *Switch) sortedGroups() []*group {
 	for _, g := range s.groups {
 		all = append(all, g)
 	}
-	slices.SortFunc(all, func(a, b *group) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(all, func(a, b *group) int { return cmp.Compare(a.ID, b.ID) })
 	return all
-}
-
-// live reports whether a bucket can be used (section 6.5.1): it watches nothing, or what it watches is live.
-func (s *Switch) live(b *bucket, depth int) bool {
-	if !watches(b.Bucket) {
-		return true
-	}
-	if p := s.ports[b.WatchPort]; p != nil && p.live() {
-		return true
-	}
-	g := s.groups[b.WatchGroup]
-	if g == nil || depth > maxChain {
-		return false
-	}
-	return slices.ContainsFunc(g.buckets, func(b *bucket) bool { return s.live(b, depth+1) })
-}
-
-// choose returns the buckets of a group that process a packet.
-func (s *Switch) choose(g *group, p *packet) []*bucket {
-	switch g.kind {
-	case openflow.GroupTypeFF:
-		for _, b := range g.buckets {
-			if s.live(b, 0) {
-				return []*bucket{b}
-			}
-		}
-		return nil
-	case openflow.GroupTypeSelect:
-		return s.selectBucket(g, p)
-	}
-	return g.buckets
-}
-
-// selectBucket chooses by a hash of the packet's addresses and ports, so that the packets of a connection keep their
-// order, among the live buckets in proportion to their weights.
-func (s *Switch) selectBucket(g *group, p *packet) []*bucket {
-	total := uint64(0)
-	for _, b := range g.buckets {
-		if s.live(b, 0) {
-			total += uint64(b.Weight)
-		}
-	}
-	if total == 0 {
-		return nil
-	}
-	at := p.hash() % total
-	for _, b := range g.buckets {
-		if !s.live(b, 0) {
-			continue
-		}
-		if at < uint64(b.Weight) {
-			return []*bucket{b}
-		}
-		at -= uint64(b.Weight)
-	}
-	return nil
-}
-
-// hash is of what identifies a connection (FNV-1a).
-func (p *packet) hash() uint64 {
-	h := uint64(14695981039346656037)
-	for _, id := range []openflow.FieldID{
-		openflow.FieldEthSrc, openflow.FieldEthDst, openflow.FieldEthType, openflow.FieldIPProto,
-		openflow.FieldIPv4Src, openflow.FieldIPv4Dst, openflow.FieldIPv6Src, openflow.FieldIPv6Dst,
-		openflow.FieldTCPSrc, openflow.FieldTCPDst, openflow.FieldUDPSrc, openflow.FieldUDPDst,
-	} {
-		for _, b := range p.key.bytes(id) {
-			h = (h ^ uint64(b)) * 1099511628211
-		}
-	}
-	return h ^ h>>32
 }
 
 // groupFeatures is what the limits allow.

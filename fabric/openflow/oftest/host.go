@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // Host is a host with one network card. It answers ARP, neighbour solicitations and pings, resolves addresses, and
@@ -144,10 +145,10 @@ func (h *Host) Announce() {
 	defer h.n.unlock()
 	for _, p := range h.options.Addrs {
 		if a := p.Addr(); a.Is4() {
-			h.send(ethernet(Broadcast, h.options.MAC, typeARP, arp(arpRequest, h.options.MAC, a, openflow.MAC{}, a)))
+			h.send(ethernet(Broadcast, h.options.MAC, pipeline.EtherARP, arp(arpRequest, h.options.MAC, a, openflow.MAC{}, a)))
 		} else {
 			all := netip.MustParseAddr("ff02::1")
-			h.send(ethernet(openflow.MAC{0x33, 0x33, 0, 0, 0, 1}, h.options.MAC, typeIPv6, h.advertisement(a, all, 0x20)))
+			h.send(ethernet(openflow.MAC{0x33, 0x33, 0, 0, 0, 1}, h.options.MAC, pipeline.EtherIPv6, h.advertisement(a, all, 0x20)))
 		}
 	}
 }
@@ -251,12 +252,12 @@ func (h *Host) resolve(a netip.Addr, r *resolution) {
 	r.tries++
 	src := h.Addr(a.Is6())
 	if a.Is4() {
-		h.send(ethernet(Broadcast, h.options.MAC, typeARP, arp(arpRequest, h.options.MAC, src, openflow.MAC{}, a)))
+		h.send(ethernet(Broadcast, h.options.MAC, pipeline.EtherARP, arp(arpRequest, h.options.MAC, src, openflow.MAC{}, a)))
 	} else {
 		group, dst := solicited(a)
 		body := append(make([]byte, 4), a.AsSlice()...)
 		body = append(append(body, 1, 1), h.options.MAC[:]...)
-		h.send(ethernet(dst, h.options.MAC, typeIPv6, icmpPacket(src, group, typeSolicitation, 255, body)))
+		h.send(ethernet(dst, h.options.MAC, pipeline.EtherIPv6, icmpPacket(src, group, pipeline.NeighbourSolicitation, 255, body)))
 	}
 	h.n.after(retry, func() { h.resolve(a, r) })
 }
@@ -278,7 +279,7 @@ func (h *Host) learn(a netip.Addr, m openflow.MAC) {
 func (h *Host) advertisement(a, to netip.Addr, flags byte) []byte {
 	body := append([]byte{flags, 0, 0, 0}, a.AsSlice()...)
 	body = append(append(body, 2, 1), h.options.MAC[:]...)
-	return icmpPacket(a, to, typeAdvertisement, 255, body)
+	return icmpPacket(a, to, pipeline.NeighbourAdvertisement, 255, body)
 }
 
 // owns reports whether an address is the host's.

@@ -4,24 +4,8 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
-
-// matcher is a match as a mask and a value.
-type matcher struct{ mask, value key }
-
-// matches reports whether a packet matches.
-func (m *matcher) matches(k *key) bool { return k.equalUnder(&m.value, &m.mask) }
-
-// includes reports whether all packets of another match are packets of this one (section 6.4, non-strict commands).
-func (m *matcher) includes(o *matcher) bool {
-	return o.mask.covers(&m.mask) && o.value.equalUnder(&m.value, &m.mask)
-}
-
-// overlaps reports whether a packet can match both.
-func (m *matcher) overlaps(o *matcher) bool {
-	both := m.mask.and(&o.mask)
-	return m.value.equalUnder(&o.value, &both)
-}
 
 // need is a field that must come before another one, with one of some values; any if there are none.
 type need struct {
@@ -30,19 +14,19 @@ type need struct {
 }
 
 var (
-	needIP     = []need{{openflow.FieldEthType, []uint64{typeIPv4, typeIPv6}}}
-	needIPv4   = []need{{openflow.FieldEthType, []uint64{typeIPv4}}}
-	needIPv6   = []need{{openflow.FieldEthType, []uint64{typeIPv6}}}
-	needARP    = []need{{openflow.FieldEthType, []uint64{typeARP}}}
-	needMPLS   = []need{{openflow.FieldEthType, []uint64{typeMPLS, typeMPLSM}}}
-	needTCP    = []need{needIP[0], {openflow.FieldIPProto, []uint64{protoTCP}}}
-	needUDP    = []need{needIP[0], {openflow.FieldIPProto, []uint64{protoUDP}}}
-	needSCTP   = []need{needIP[0], {openflow.FieldIPProto, []uint64{protoSCTP}}}
-	needICMP   = []need{needIPv4[0], {openflow.FieldIPProto, []uint64{protoICMP}}}
-	needICMPv6 = []need{needIPv6[0], {openflow.FieldIPProto, []uint64{protoICMPv6}}}
-	needND     = append(needICMPv6[:2:2], need{openflow.FieldICMPv6Type, []uint64{typeSolicitation, typeAdvertisement}})
-	needNS     = append(needICMPv6[:2:2], need{openflow.FieldICMPv6Type, []uint64{typeSolicitation}})
-	needNA     = append(needICMPv6[:2:2], need{openflow.FieldICMPv6Type, []uint64{typeAdvertisement}})
+	needIP     = []need{{openflow.FieldEthType, []uint64{pipeline.EtherIPv4, pipeline.EtherIPv6}}}
+	needIPv4   = []need{{openflow.FieldEthType, []uint64{pipeline.EtherIPv4}}}
+	needIPv6   = []need{{openflow.FieldEthType, []uint64{pipeline.EtherIPv6}}}
+	needARP    = []need{{openflow.FieldEthType, []uint64{pipeline.EtherARP}}}
+	needMPLS   = []need{{openflow.FieldEthType, []uint64{pipeline.EtherMPLS, pipeline.EtherMPLSMulticast}}}
+	needTCP    = []need{needIP[0], {openflow.FieldIPProto, []uint64{pipeline.ProtocolTCP}}}
+	needUDP    = []need{needIP[0], {openflow.FieldIPProto, []uint64{pipeline.ProtocolUDP}}}
+	needSCTP   = []need{needIP[0], {openflow.FieldIPProto, []uint64{pipeline.ProtocolSCTP}}}
+	needICMP   = []need{needIPv4[0], {openflow.FieldIPProto, []uint64{pipeline.ProtocolICMP}}}
+	needICMPv6 = []need{needIPv6[0], {openflow.FieldIPProto, []uint64{pipeline.ProtocolICMPv6}}}
+	needND     = append(needICMPv6[:2:2], need{openflow.FieldICMPv6Type, []uint64{pipeline.NeighbourSolicitation, pipeline.NeighbourAdvertisement}})
+	needNS     = append(needICMPv6[:2:2], need{openflow.FieldICMPv6Type, []uint64{pipeline.NeighbourSolicitation}})
+	needNA     = append(needICMPv6[:2:2], need{openflow.FieldICMPv6Type, []uint64{pipeline.NeighbourAdvertisement}})
 )
 
 // rule is what a switch accepts of a field: Open vSwitch also accepts masks of fields for which the specification has none.
@@ -101,8 +85,8 @@ func refuse(t openflow.ErrorType, code uint16) *openflow.Error {
 
 // newMatcher checks a match in the order of its fields, as Open vSwitch does: a prerequisite must come before the field
 // that needs it.
-func newMatcher(match openflow.Match) (*matcher, *openflow.Error) {
-	m := &matcher{}
+func newMatcher(match openflow.Match) (*pipeline.Matcher, *openflow.Error) {
+	m := &pipeline.Matcher{}
 	seen := map[openflow.FieldID]bool{}
 	for _, f := range match {
 		r, ok := rules[f.ID()]
@@ -113,52 +97,26 @@ func newMatcher(match openflow.Match) (*matcher, *openflow.Error) {
 			return nil, refuse(openflow.ErrBadMatch, openflow.MatchBadMask)
 		case r.max > 0 && f.Uint() > r.max:
 			return nil, refuse(openflow.ErrBadMatch, openflow.MatchBadValue)
-		case !m.has(r.needs):
+		case !has(m, r.needs):
 			return nil, refuse(openflow.ErrBadMatch, openflow.MatchBadPrereq)
 		case seen[f.ID()]:
 			return nil, refuse(openflow.ErrBadMatch, openflow.MatchDupField)
 		}
 		seen[f.ID()] = true
-		if !m.add(f) {
+		if !m.Add(f) {
 			return nil, refuse(openflow.ErrBadMatch, openflow.MatchBadWildcards)
 		}
 	}
 	return m, nil
 }
 
-// add adds a field, and reports whether its value is within its mask.
-func (m *matcher) add(f openflow.Field) bool {
-	id := f.ID()
-	value, mask := m.value.bytes(id), m.mask.bytes(id)
-	copy(value, f.Value())
-	if !f.Masked() {
-		for i := range mask {
-			mask[i] = 0xff
-		}
-		if id == openflow.FieldVLANVID {
-			mask[0] = 0x1f
-		}
-	} else {
-		copy(mask, f.Mask())
-	}
-	for i := range value {
-		if value[i]&^mask[i] != 0 {
-			return false
-		}
-	}
-	if v := m.value.uint(id); id == openflow.FieldVLANVID && m.mask.uint(id)&0x1fff == 0x1fff && v&vlanPresent == 0 {
-		m.value.setUint(id, 0) // Open vSwitch takes an id without the bit for no tag
-	}
-	return true
-}
-
 // has reports whether the match requires all of some fields.
-func (m *matcher) has(needs []need) bool {
+func has(m *pipeline.Matcher, needs []need) bool {
 	for _, n := range needs {
-		v, mask := m.value.uint(n.id), m.mask.uint(n.id)
+		v, mask := m.Value.Uint(n.id), m.Mask.Uint(n.id)
 		switch {
 		case n.id == openflow.FieldVLANVID:
-			if v&vlanPresent == 0 {
+			if v&pipeline.VLANPresent == 0 {
 				return false
 			}
 		case mask == 0 || !slices.Contains(n.values, v):
@@ -169,10 +127,10 @@ func (m *matcher) has(needs []need) bool {
 }
 
 // kept is the match as a switch returns it.
-func (m *matcher) kept(match openflow.Match) openflow.Match {
+func kept(m *pipeline.Matcher, match openflow.Match) openflow.Match {
 	all := match.Canonical()
 	for i, f := range all {
-		if f.ID() == openflow.FieldVLANVID && f.Uint() != m.value.uint(f.ID()) {
+		if f.ID() == openflow.FieldVLANVID && f.Uint() != m.Value.Uint(f.ID()) {
 			all[i] = openflow.NoVLAN()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // frameOf draws one of few frames, so that flows match often.
@@ -39,11 +40,11 @@ func matchOf(t *rapid.T) openflow.Match {
 	case 1:
 		m = append(m, openflow.VLAN(uint16(rapid.IntRange(1, 3).Draw(t, "vlan"))))
 	case 2:
-		m = append(m, openflow.EthType(typeARP), openflow.ARPTPA(netip.PrefixFrom(netip.MustParseAddr("10.0.0.2"), rapid.IntRange(20, 32).Draw(t, "bits")).Masked()))
+		m = append(m, openflow.EthType(pipeline.EtherARP), openflow.ARPTPA(netip.PrefixFrom(netip.MustParseAddr("10.0.0.2"), rapid.IntRange(20, 32).Draw(t, "bits")).Masked()))
 	case 3:
 		m = append(m, ipv4, openflow.IPv4Dst(netip.PrefixFrom(netip.MustParseAddr("10.0.0.2"), rapid.IntRange(20, 32).Draw(t, "bits")).Masked()))
 	case 4:
-		m = append(m, ipv4, openflow.IPProto(protoUDP), openflow.UDPDst(uint16(rapid.IntRange(1, 3).Draw(t, "udp"))))
+		m = append(m, ipv4, openflow.IPProto(pipeline.ProtocolUDP), openflow.UDPDst(uint16(rapid.IntRange(1, 3).Draw(t, "udp"))))
 	}
 	return m
 }
@@ -61,25 +62,25 @@ func TestLookup(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &flow{matcher: *m, priority: uint16(rapid.IntRange(0, 4).Draw(t, "priority")), order: uint64(n)}
-			if tb.find(m, f.priority) == nil {
+			f := &flow{Flow: pipeline.Flow{Matcher: *m, Priority: uint16(rapid.IntRange(0, 4).Draw(t, "priority"))}, order: uint64(n)}
+			if tb.find(m, f.Priority) == nil {
 				tb.add(f)
 			}
 		}
 		for range 20 {
-			p := newPacket(frameOf(t), openflow.PortNo(rapid.IntRange(1, 2).Draw(t, "in")))
+			p := pipeline.NewPacket(frameOf(t), openflow.PortNo(rapid.IntRange(1, 2).Draw(t, "in")))
 			var want *flow
 			for _, f := range tb.all {
-				if f.matches(&p.key) && (want == nil || f.before(want)) {
+				if f.Matches(&p.Key) && (want == nil || f.before(want)) {
 					want = f
 				}
 			}
-			if got := tb.lookup(&p.key); got != want {
+			if got := tb.lookup(&p.Key); got != want {
 				t.Fatalf("lookup: %+v, want %+v", got, want)
 			}
 		}
 		for _, f := range tb.all {
-			if tb.find(&f.matcher, f.priority) != f {
+			if tb.find(&f.Matcher, f.Priority) != f {
 				t.Fatal("a flow is not found by its match")
 			}
 		}
@@ -91,15 +92,15 @@ func TestIncludes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, _ := newMatcher(matchOf(t))
 		b, _ := newMatcher(matchOf(t))
-		p := newPacket(frameOf(t), openflow.PortNo(rapid.IntRange(1, 2).Draw(t, "in")))
-		inA, inB := a.matches(&p.key), b.matches(&p.key)
-		if a.includes(b) && inB && !inA {
+		p := pipeline.NewPacket(frameOf(t), openflow.PortNo(rapid.IntRange(1, 2).Draw(t, "in")))
+		inA, inB := a.Matches(&p.Key), b.Matches(&p.Key)
+		if a.Includes(b) && inB && !inA {
 			t.Fatal("a packet of the more specific match is not in the other one")
 		}
-		if inA && inB && !a.overlaps(b) {
+		if inA && inB && !a.Overlaps(b) {
 			t.Fatal("a packet is in both, but they do not overlap")
 		}
-		if a.includes(b) && !a.overlaps(b) {
+		if a.Includes(b) && !a.Overlaps(b) {
 			t.Fatal("one includes the other without an overlap")
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // execute executes a message of a controller, and returns the error with which it is refused. b is its bytes.
@@ -87,10 +88,11 @@ func (s *Switch) packetOut(m *openflow.PacketOut) *openflow.Error {
 	if m.Buffer != openflow.NoBuffer {
 		return refuse(openflow.ErrBadRequest, openflow.RequestBufferUnknown)
 	}
-	p := newPacket(append([]byte(nil), m.Data...), m.InPort)
-	known := &matcher{value: p.key}
-	for i := range known.mask {
-		known.mask[i] = 0xff
+	x := s.passage(append([]byte(nil), m.Data...), m.InPort, way{})
+	defer x.done()
+	known := &pipeline.Matcher{Value: x.packet.Key}
+	for i := range known.Mask {
+		known.Mask[i] = 0xff
 	}
 	if err := s.checkActions(m.Actions, known); err != nil {
 		return err
@@ -98,15 +100,11 @@ func (s *Switch) packetOut(m *openflow.PacketOut) *openflow.Error {
 	if err := s.checkGroups(m.Actions); err != nil {
 		return err
 	}
-	if len(m.Data) < ethernetHeader {
+	if len(m.Data) < pipeline.EthernetHeader {
 		return nil
 	}
-	x := execution{s: s, p: p, in: m.InPort, bytes: len(p.data), packetOut: true, now: now(), way: way{id: s.newID()}}
-	for _, a := range m.Actions {
-		if !x.do(a) {
-			break
-		}
-	}
+	x.PacketOut, x.way.id = true, s.newID()
+	x.Actions(m.Actions)
 	return nil
 }
 

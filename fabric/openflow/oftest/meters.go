@@ -154,7 +154,7 @@ func (s *Switch) deleteMeters(id openflow.MeterID) {
 		var users []*flow
 		for i := range s.tables {
 			for _, f := range s.tables[i].all {
-				if f.program.meter == m.id {
+				if f.Program.Meter == m.id {
 					users = append(users, f)
 				}
 			}

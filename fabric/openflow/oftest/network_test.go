@@ -9,6 +9,7 @@ import (
 	"time"
 
 	of "headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 const ms = time.Millisecond
@@ -101,7 +102,7 @@ func TestPing(t *testing.T) {
 		}
 		asked := 0
 		for _, r := range l.hosts[1].Received() {
-			if p := newPacket(r.Frame, 0); p.ethType() == typeARP && addr(p, of.FieldARPTPA) == netip.MustParseAddr("10.0.0.99") {
+			if p := pipeline.NewPacket(r.Frame, 0); p.EthType() == pipeline.EtherARP && p.Addr(of.FieldARPTPA) == netip.MustParseAddr("10.0.0.99") {
 				asked++
 			}
 		}
@@ -123,9 +124,9 @@ func TestGateway(t *testing.T) {
 		l.hosts[0].SendUDP(5, netip.MustParseAddrPort("192.168.7.7:9"), []byte("data"))
 		time.Sleep(time.Second)
 		all := l.hosts[1].Received()
-		last := newPacket(all[len(all)-1].Frame, 0)
-		if addr(last, of.FieldIPv4Dst) != netip.MustParseAddr("192.168.7.7") || last.key.uint(of.FieldUDPDst) != 9 || all[len(all)-1].Hops != 2 {
-			t.Errorf("the gateway received %x", last.data)
+		last := pipeline.NewPacket(all[len(all)-1].Frame, 0)
+		if last.Addr(of.FieldIPv4Dst) != netip.MustParseAddr("192.168.7.7") || last.Key.Uint(of.FieldUDPDst) != 9 || all[len(all)-1].Hops != 2 {
+			t.Errorf("the gateway received %x", last.Data)
 		}
 	})
 }
@@ -311,10 +312,10 @@ func TestMove(t *testing.T) {
 		time.Sleep(time.Second)
 		arps, advertisements := 0, 0
 		for _, r := range l.hosts[1].Received() {
-			switch p := newPacket(r.Frame, 0); {
-			case p.ethType() == typeARP && addr(p, of.FieldARPSPA) == l.hosts[0].Addr(false):
+			switch p := pipeline.NewPacket(r.Frame, 0); {
+			case p.EthType() == pipeline.EtherARP && p.Addr(of.FieldARPSPA) == l.hosts[0].Addr(false):
 				arps++
-			case p.key.uint(of.FieldICMPv6Type) == typeAdvertisement && addr(p, of.FieldIPv6NDTarget) == l.hosts[0].Addr(true):
+			case p.Key.Uint(of.FieldICMPv6Type) == pipeline.NeighbourAdvertisement && p.Addr(of.FieldIPv6NDTarget) == l.hosts[0].Addr(true):
 				advertisements++
 			}
 		}

@@ -199,12 +199,13 @@ func (s *Switch) receive(no openflow.PortNo, data []byte, w way) {
 		p.drops.count(1, float64(len(data)))
 		return
 	}
-	x := execution{s: s, p: newPacket(data, no), in: no, bytes: len(data), now: time.Now(), way: w}
-	if x.p.divided && s.fragments == openflow.FragDrop {
+	x := s.passage(data, no, w)
+	defer x.done()
+	if x.packet.Divided && s.fragments == openflow.FragDrop {
 		p.drops.count(1, float64(len(data)))
 		return
 	}
-	x.tables()
+	x.Tables()
 }
 
 // portMod executes a port-mod of a controller (section 7.3.4.3). The controller itself is informed only of the link, which

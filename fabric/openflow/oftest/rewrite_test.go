@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	of "headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // Whatever is set in a frame, its checksums are right, and the field has the value.
@@ -16,7 +17,7 @@ func TestChecksums(t *testing.T) {
 			udpFrame("10.0.0.1", "10.0.0.2", 1, 2, rapid.IntRange(0, 3).Draw(t, "payload")), tcpFrame(64, 1, 2), icmpFrame(8),
 			udpFrame("fd00::1", "fd00::2", 1, 2, 5), neighbourFrame("fd00::2"), vlanFrame(5, 3),
 		}
-		p := newPacket(rapid.SampledFrom(frames).Draw(t, "frame"), 1)
+		p := pipeline.NewPacket(rapid.SampledFrom(frames).Draw(t, "frame"), 1)
 		byte4 := func() (b [4]byte) {
 			copy(b[:], rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "bytes"))
 			return b
@@ -31,26 +32,26 @@ func TestChecksums(t *testing.T) {
 				of.UDPSrc(port), of.UDPDst(port), of.TCPSrc(port), of.TCPDst(port),
 				of.ICMPv4Type(b[0]), of.ICMPv4Code(b[1]), of.ICMPv6Code(b[1]), of.IPDSCP(b[0] & 63), of.IPECN(b[0] & 3),
 			}).Draw(t, "field")
-			had := p.key
-			p.setField(f)
-			if v := p.key.bytes(f.ID()); string(v) != string(f.Value()) && (p.key != had || string(had.bytes(f.ID())) != string(make([]byte, len(v)))) {
+			had := p.Key
+			p.SetField(f)
+			if v := p.Key.Bytes(f.ID()); string(v) != string(f.Value()) && (p.Key != had || string(had.Bytes(f.ID())) != string(make([]byte, len(v)))) {
 				t.Fatalf("%v is set to %x", f, v)
 			}
-			p.setTTL(b[3])
+			p.SetTTL(b[3])
 		}
-		message := p.message()
-		src, dst := addr(p, of.FieldIPv4Src), addr(p, of.FieldIPv4Dst)
-		if p.ethType() == typeIPv6 {
-			src, dst = addr(p, of.FieldIPv6Src), addr(p, of.FieldIPv6Dst)
-		} else if sum := internetSum(0, p.data[p.l3:p.l3+20]); sum != 0 {
+		message := p.Message()
+		src, dst := p.Addr(of.FieldIPv4Src), p.Addr(of.FieldIPv4Dst)
+		if p.EthType() == pipeline.EtherIPv6 {
+			src, dst = p.Addr(of.FieldIPv6Src), p.Addr(of.FieldIPv6Dst)
+		} else if sum := internetSum(0, p.Data[p.L3:p.L3+20]); sum != 0 {
 			t.Fatalf("the checksum of IPv4 is wrong by %#x", sum)
 		}
 		sum := uint32(0)
-		if p.proto != protoICMP {
-			sum = pseudo(src, dst, p.proto, len(message))
+		if p.Proto != pipeline.ProtocolICMP {
+			sum = pseudo(src, dst, p.Proto, len(message))
 		}
 		if sum := internetSum(sum, message); sum != 0 {
-			t.Fatalf("the checksum of protocol %d is wrong by %#x: %x", p.proto, sum, p.data)
+			t.Fatalf("the checksum of protocol %d is wrong by %#x: %x", p.Proto, sum, p.Data)
 		}
 	})
 }

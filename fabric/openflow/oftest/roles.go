@@ -2,12 +2,9 @@ package oftest
 
 import (
 	"encoding/binary"
-	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
 )
-
-func now() time.Time { return time.Now() }
 
 // defaultAsync is the asynchronous messages that are sent if a controller selects none (section 6.3.7): all to masters
 // and equals but packets with an invalid TTL, and the status of ports to slaves.

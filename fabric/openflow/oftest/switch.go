@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // Options describe a switch. The zero value is an Open vSwitch 3.1 of datapath id 0.
@@ -71,7 +72,8 @@ type Switch struct {
 	generation uint64 // of the newest master
 	elected    bool   // a generation is known
 	fragments  openflow.ConfigFlags
-	off        bool // without power
+	off        bool     // without power
+	idle       *passage // of the next frame; nil while one passes
 }
 
 // New returns a switch without ports, but the local one.
@@ -162,7 +164,17 @@ func (s *Switch) disconnect() {
 func (s *Switch) Flows() []openflow.FlowStats {
 	s.lock()
 	defer s.unlock()
-	return s.flowStats(openflow.AllFlows(), &matcher{})
+	return s.flowStats(openflow.AllFlows(), &pipeline.Matcher{})
+}
+
+// Ports returns all ports by number.
+func (s *Switch) Ports() (all []openflow.Port) {
+	s.lock()
+	defer s.unlock()
+	for _, p := range s.sortedPorts() {
+		all = append(all, p.desc())
+	}
+	return all
 }
 
 // Groups returns all groups by number.
@@ -177,6 +189,16 @@ func (s *Switch) Meters() []openflow.MeterCounters {
 	s.lock()
 	defer s.unlock()
 	return s.meterStats(openflow.MeterAll)
+}
+
+// MeterConfigs returns the meters as they are set.
+func (s *Switch) MeterConfigs() (all []openflow.MeterConfig) {
+	s.lock()
+	defer s.unlock()
+	for _, m := range s.sortedMeters() {
+		all = append(all, m.config())
+	}
+	return all
 }
 
 // Controllers returns the roles of the controllers that are connected, in the order of their arrival.

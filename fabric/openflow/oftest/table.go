@@ -7,19 +7,16 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
 
 // flow is an entry of a table.
 type flow struct {
-	matcher
-	table        openflow.TableID
-	priority     uint16
-	cookie       uint64
+	pipeline.Flow
 	flags        openflow.FlowFlags
 	idle, hard   uint16 // seconds
 	match        openflow.Match
 	instructions openflow.Instructions
-	program      program // of the instructions
 
 	order   uint64 // of creation
 	created time.Time
@@ -29,15 +26,12 @@ type flow struct {
 	counter
 }
 
-// tableMiss reports whether the flow is the table-miss flow (section 5.4).
-func (f *flow) tableMiss() bool { return f.priority == 0 && f.mask == key{} }
-
 // table is a flow table: a tuple space search, as in Srinivasan, Suri and Varghese, "Packet Classification using Tuple
 // Space Search" (SIGCOMM 1999), which Open vSwitch uses as well. The flows of one mask are in a hash table.
 type table struct {
 	all              []*flow
 	tuples           []*tuple // by their highest priority
-	byMask           map[key]*tuple
+	byMask           map[pipeline.Key]*tuple
 	lookups, matched uint64
 
 	fluid, fluidMatched counter // packets of streams that were looked up, and that matched
@@ -45,7 +39,7 @@ type table struct {
 
 // tuple is the flows of one mask.
 type tuple struct {
-	mask       key
+	mask       pipeline.Key
 	words      []int              // of the mask that are not zero
 	flows      map[uint64][]*flow // by hash of the value, the highest priority first
 	priorities map[uint16]int     // how many flows have it
@@ -53,18 +47,18 @@ type tuple struct {
 }
 
 // hash is that of a key under the mask.
-func (t *tuple) hash(k *key) uint64 {
+func (t *tuple) hash(k *pipeline.Key) uint64 {
 	h := uint64(1)
 	for _, i := range t.words {
-		h = bits.RotateLeft64(h^k.word(i)&t.mask.word(i), 23) * 0x9e3779b97f4a7c15
+		h = bits.RotateLeft64(h^k.Word(i)&t.mask.Word(i), 23) * 0x9e3779b97f4a7c15
 	}
 	return h
 }
 
 // same reports whether a key has the value of a flow.
-func (t *tuple) same(k *key, f *flow) bool {
+func (t *tuple) same(k *pipeline.Key, f *flow) bool {
 	for _, i := range t.words {
-		if (k.word(i)^f.value.word(i))&t.mask.word(i) != 0 {
+		if (k.Word(i)^f.Value.Word(i))&t.mask.Word(i) != 0 {
 			return false
 		}
 	}
@@ -73,10 +67,10 @@ func (t *tuple) same(k *key, f *flow) bool {
 
 // lookup returns the flow of the highest priority that matches, or nil. Of several with one priority it is the oldest;
 // the specification leaves it open.
-func (t *table) lookup(k *key) *flow {
+func (t *table) lookup(k *pipeline.Key) *flow {
 	var best *flow
 	for _, u := range t.tuples {
-		if best != nil && best.priority > u.highest {
+		if best != nil && best.Priority > u.highest {
 			break
 		}
 		for _, f := range u.flows[u.hash(k)] {
@@ -93,17 +87,17 @@ func (t *table) lookup(k *key) *flow {
 
 // before reports whether a flow is preferred to another one.
 func (f *flow) before(o *flow) bool {
-	return f.priority > o.priority || f.priority == o.priority && f.order < o.order
+	return f.Priority > o.Priority || f.Priority == o.Priority && f.order < o.order
 }
 
 // find returns the flow with a match and a priority, or nil.
-func (t *table) find(m *matcher, priority uint16) *flow {
-	u := t.byMask[m.mask]
+func (t *table) find(m *pipeline.Matcher, priority uint16) *flow {
+	u := t.byMask[m.Mask]
 	if u == nil {
 		return nil
 	}
-	for _, f := range u.flows[u.hash(&m.value)] {
-		if f.priority == priority && f.value == m.value {
+	for _, f := range u.flows[u.hash(&m.Value)] {
+		if f.Priority == priority && f.Value == m.Value {
 			return f
 		}
 	}
@@ -111,27 +105,27 @@ func (t *table) find(m *matcher, priority uint16) *flow {
 }
 
 func (t *table) add(f *flow) {
-	u := t.byMask[f.mask]
+	u := t.byMask[f.Mask]
 	if u == nil {
-		u = &tuple{mask: f.mask, flows: map[uint64][]*flow{}, priorities: map[uint16]int{}}
-		for i := range keyWords {
-			if f.mask.word(i) != 0 {
+		u = &tuple{mask: f.Mask, flows: map[uint64][]*flow{}, priorities: map[uint16]int{}}
+		for i := range pipeline.KeyWords {
+			if f.Mask.Word(i) != 0 {
 				u.words = append(u.words, i)
 			}
 		}
 		if t.byMask == nil {
-			t.byMask = map[key]*tuple{}
+			t.byMask = map[pipeline.Key]*tuple{}
 		}
-		t.byMask[f.mask] = u
+		t.byMask[f.Mask] = u
 		t.tuples = append(t.tuples, u)
 	}
-	h := u.hash(&f.value)
+	h := u.hash(&f.Value)
 	at, _ := slices.BinarySearchFunc(u.flows[h], f, func(a, b *flow) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.order, b.order))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.order, b.order))
 	})
 	u.flows[h] = slices.Insert(u.flows[h], at, f)
-	u.priorities[f.priority]++
-	u.highest = max(u.highest, f.priority)
+	u.priorities[f.Priority]++
+	u.highest = max(u.highest, f.Priority)
 	t.sort()
 	f.index = len(t.all)
 	t.all = append(t.all, f)
@@ -142,23 +136,23 @@ func (t *table) remove(f *flow) {
 	t.all[f.index], last.index = last, f.index
 	t.all = t.all[:len(t.all)-1]
 
-	u := t.byMask[f.mask]
-	h := u.hash(&f.value)
+	u := t.byMask[f.Mask]
+	h := u.hash(&f.Value)
 	if rest := slices.DeleteFunc(u.flows[h], func(o *flow) bool { return o == f }); len(rest) > 0 {
 		u.flows[h] = rest
 	} else {
 		delete(u.flows, h)
 	}
-	if u.priorities[f.priority]--; u.priorities[f.priority] > 0 {
+	if u.priorities[f.Priority]--; u.priorities[f.Priority] > 0 {
 		return
 	}
-	delete(u.priorities, f.priority)
+	delete(u.priorities, f.Priority)
 	if len(u.priorities) == 0 {
 		delete(t.byMask, u.mask)
 		t.tuples = slices.DeleteFunc(t.tuples, func(o *tuple) bool { return o == u })
 		return
 	}
-	if f.priority == u.highest {
+	if f.Priority == u.highest {
 		u.highest = 0
 		for p := range u.priorities {
 			u.highest = max(u.highest, p)

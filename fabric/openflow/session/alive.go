@@ -49,17 +49,15 @@ func (c *Conn) watch() {
 	interval, timeout := cmp.Or(c.options.EchoInterval, DefaultEchoInterval), cmp.Or(c.options.EchoTimeout, DefaultEchoTimeout)
 	tick := min(interval, timeout) / ticks
 	l := &c.alive
-	asked := int64(-1) // what last was at the echo request
+	w := watcher{interval: interval, timeout: timeout, tick: tick, looked: time.Since(l.began)}
 	var look func()
 	look = func() {
-		last := l.last.Load()
-		silent := c.Silent()
-		if silent >= interval+timeout {
+		last := time.Duration(l.last.Load())
+		switch w.look(time.Since(l.began), last) {
+		case dead:
 			c.end(ErrSilent)
 			return
-		}
-		if silent >= interval && asked != last {
-			asked = last
+		case ask:
 			_ = c.Send(&openflow.EchoRequest{}) // an error has ended the session
 		}
 		l.after(tick, look)
@@ -69,3 +67,45 @@ func (c *Conn) watch() {
 
 // ticks is how often the time of the last message is looked at within the interval or the timeout.
 const ticks = 4
+
+// verdict is what follows from a look at the time of the last message.
+type verdict int
+
+const (
+	wait verdict = iota
+	ask          // whether the switch is alive
+	dead
+)
+
+// watcher decides whether a switch is alive, by looks each tick. A look that comes late shows that the controller itself has not run: it
+// was stopped, its machine was suspended, or was busy. Nobody has read what the switch sent meanwhile, so that this time is no silence
+// of the switch. Times are since the session began.
+type watcher struct {
+	interval, timeout, tick time.Duration
+
+	looked time.Duration // the time of the last look
+	last   time.Duration // that of the last message, then
+	absent time.Duration // for how long the controller has not run since the last message
+	asked  bool          // since the last message
+}
+
+// look takes the present time and that of the last message.
+func (w *watcher) look(now, last time.Duration) verdict {
+	if last != w.last {
+		w.last, w.absent, w.asked = last, 0, false
+	}
+	// A look is late by less than a tick on a machine that is busy.
+	if from := max(w.looked+w.tick, last); now-w.looked > 2*w.tick {
+		w.absent += max(0, now-from)
+	}
+	w.looked = now
+	silent := now - last - w.absent
+	switch {
+	case silent >= w.interval+w.timeout:
+		return dead
+	case silent >= w.interval && !w.asked:
+		w.asked = true
+		return ask
+	}
+	return wait
+}

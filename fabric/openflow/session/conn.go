@@ -51,6 +51,8 @@ type Conn struct {
 	pending map[uint32]*pending
 	parts   openflow.Reassembler
 	ports   map[openflow.PortNo]openflow.Port // nil until the switch has described them
+	sorted  []openflow.Port                   // of ports, nil after one of them has changed
+	surplus int                               // ports that are not in ports
 	closed  error                             // why; nil while open
 
 	counters counters
@@ -65,6 +67,8 @@ var (
 	ErrClosed = errors.New("the session was closed")
 	// ErrSilent: the switch did not answer an echo request in time.
 	ErrSilent = errors.New("the switch does not answer")
+	// ErrTLS: the peer begins with TLS, and the connection that was passed to Open has none.
+	ErrTLS = errors.New("the peer speaks TLS")
 	// ErrSlow: the switch does not read what was sent.
 	ErrSlow = errors.New("the switch does not read")
 )
@@ -126,7 +130,7 @@ func (c *Conn) describe(ctx context.Context) error {
 	if err := c.Send(&openflow.SetConfig{Config: openflow.Config{MissSendLen: openflow.NoBufferLen}}); err != nil {
 		return err
 	}
-	_, err = c.Multipart(ctx, &openflow.PortDescRequest{}) // the reader keeps the ports
+	_, err = c.multipart(ctx, &openflow.PortDescRequest{}) // the reader keeps the ports
 	return err
 }
 
@@ -153,8 +157,11 @@ func (c *Conn) Err() error {
 }
 
 // Close ends the session, and returns when Handle is no longer called. Handle must not call it.
-func (c *Conn) Close() {
-	c.end(ErrClosed)
+func (c *Conn) Close() { c.CloseFor(ErrClosed) }
+
+// CloseFor is Close for a reason, which Err returns unless the session has ended before.
+func (c *Conn) CloseFor(why error) {
+	c.end(why)
 	c.running.Wait()
 }
 

@@ -8,8 +8,8 @@ import (
 
 // counters count messages by type.
 type counters struct {
-	in, out   [32]atomic.Uint64
-	malformed atomic.Uint64
+	in, out            [32]atomic.Uint64
+	malformed, unknown atomic.Uint64
 }
 
 // others is where messages of types that OpenFlow 1.3 does not define are counted.
@@ -25,11 +25,13 @@ type Counts struct {
 	Received, Sent map[openflow.Type]uint64
 	// Malformed are messages of the switch that could not be decoded.
 	Malformed uint64
+	// Unknown are structures that are kept as bytes (openflow.DecodeCount): messages, and parts of them such as actions.
+	Unknown uint64
 }
 
 // Counts returns the messages since the session was opened, after hello.
 func (c *Conn) Counts() Counts {
-	out := Counts{Received: map[openflow.Type]uint64{}, Sent: map[openflow.Type]uint64{}, Malformed: c.counters.malformed.Load()}
+	out := Counts{Received: map[openflow.Type]uint64{}, Sent: map[openflow.Type]uint64{}, Malformed: c.counters.malformed.Load(), Unknown: c.counters.unknown.Load()}
 	for n := range c.counters.in {
 		if v := c.counters.in[n].Load(); v > 0 {
 			out.Received[openflow.Type(n)] = v

@@ -10,6 +10,9 @@ import (
 
 const readBuffer = 64 << 10
 
+// The first bytes of a client that speaks TLS: the type of a record, and the major version (RFC 8446, section 5.1).
+const tlsHandshake, tlsMajor = 22, 3
+
 // hello negotiates the version (section 6.3.1), and returns the reader of what follows.
 func (c *Conn) hello() (*bufio.Reader, error) {
 	ours := openflow.NewHello(openflow.Version)
@@ -51,6 +54,9 @@ func readHello(r *bufio.Reader) ([]byte, error) {
 	header, err := r.Peek(openflow.HeaderLen)
 	if err != nil {
 		return nil, fmt.Errorf("no hello: %w", err)
+	}
+	if header[0] == tlsHandshake && header[1] == tlsMajor {
+		return nil, fmt.Errorf("no hello: %w", ErrTLS)
 	}
 	if t := openflow.Type(header[1]); t != openflow.TypeHello { // the length of another protocol is no length
 		return nil, fmt.Errorf("no hello: it began with %q: is it an OpenFlow switch?", header)

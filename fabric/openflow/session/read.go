@@ -24,7 +24,7 @@ func (c *Conn) read(r *bufio.Reader) {
 			return
 		}
 		c.alive.heard()
-		xid, m, err := openflow.Decode(b)
+		xid, m, unknown, err := openflow.DecodeCount(b)
 		if err != nil {
 			malformed++
 			c.counters.malformed.Add(1)
@@ -39,6 +39,7 @@ func (c *Conn) read(r *bufio.Reader) {
 			continue
 		}
 		c.counters.received(m.Type())
+		c.counters.unknown.Add(uint64(unknown))
 		c.receive(xid, m, len(b))
 	}
 }
@@ -58,7 +59,10 @@ func (c *Conn) receive(xid uint32, m openflow.Message, size int) {
 	case *openflow.EchoRequest:
 		c.reply(xid, &openflow.EchoReply{Data: m.Data})
 		return
-	case *openflow.EchoReply, *openflow.Hello:
+	case *openflow.EchoReply:
+		c.answer(xid, m) // those to watch have no request that waits
+		return
+	case *openflow.Hello:
 		return
 	case *openflow.PortStatus:
 		c.changePort(m)

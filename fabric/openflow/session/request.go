@@ -134,8 +134,8 @@ func request[T openflow.Message](ctx context.Context, c *Conn, m openflow.Messag
 	return reply, nil
 }
 
-// Multipart requests a description or statistics, and returns all parts of the reply.
-func (c *Conn) Multipart(ctx context.Context, body openflow.RequestBody) (openflow.ReplyBody, error) {
+// multipart is Ask for a reply of any type.
+func (c *Conn) multipart(ctx context.Context, body openflow.RequestBody) (openflow.ReplyBody, error) {
 	reply, err := request[*openflow.MultipartReply](ctx, c, &openflow.MultipartRequest{Body: body})
 	if err != nil {
 		return nil, err
@@ -143,9 +143,9 @@ func (c *Conn) Multipart(ctx context.Context, body openflow.RequestBody) (openfl
 	return reply.Body, nil
 }
 
-// Ask is Multipart of a reply of one type.
+// Ask requests a description or statistics, and returns all parts of the reply, which is of type T.
 func Ask[T openflow.ReplyBody](ctx context.Context, c *Conn, body openflow.RequestBody) (reply T, err error) {
-	answer, err := c.Multipart(ctx, body)
+	answer, err := c.multipart(ctx, body)
 	if err != nil {
 		return reply, err
 	}
@@ -195,4 +195,33 @@ func (c *Conn) Apply(ctx context.Context, messages ...openflow.Message) error {
 		errs = append(errs, r)
 	}
 	return errors.Join(errs...)
+}
+
+// AskThenApply requests statistics and sends changes right after it, without waiting between them: the statistics are those from just before
+// the changes. The errors are that of the request and that of Apply, which do not depend on each other.
+func AskThenApply[T openflow.ReplyBody](ctx context.Context, c *Conn, body openflow.RequestBody, messages ...openflow.Message) (reply T, asking, applying error) {
+	m := &openflow.MultipartRequest{Body: body}
+	p := &pending{answer: make(chan answer, 1)}
+	xid, err := c.send(p, m)
+	if err != nil {
+		return reply, err, err
+	}
+	defer c.forget(xid, 1)
+	applying = c.Apply(ctx, messages...)
+	select { // it comes before the answer to the barrier
+	case a := <-p.answer:
+		if asking = a.err; asking != nil {
+			return reply, asking, applying
+		}
+		parts, ok := a.message.(*openflow.MultipartReply)
+		if ok {
+			reply, ok = parts.Body.(T)
+		}
+		if !ok {
+			asking = fmt.Errorf("the switch answered %v to %v", a.message.Type(), m.Type())
+		}
+	case <-ctx.Done():
+		asking = fmt.Errorf("no answer to %v: %w", m.Type(), ctx.Err())
+	}
+	return reply, asking, applying
 }

@@ -124,6 +124,70 @@ func TestHandshake(t *testing.T) {
 	})
 }
 
+// Of a switch that describes more ports than MaxPorts those with the lowest numbers are kept, and LOCAL. A further one is kept when one
+// of them is deleted.
+func TestMaxPorts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, p := open(t, Options{})
+		local := openflow.Port{No: openflow.PortLocal}
+		c.mu.Lock()
+		all := []openflow.Port{local}
+		for no := range openflow.PortNo(MaxPorts + 10) {
+			all = append(all, openflow.Port{No: MaxPorts + 10 - no})
+		}
+		c.setPorts(all)
+		c.mu.Unlock()
+		check := func(what string, kept, surplus int, last openflow.PortNo) {
+			t.Helper()
+			synctest.Wait()
+			ports := c.Ports()
+			if len(ports) != kept || c.SurplusPorts() != surplus || ports[len(ports)-2].No != last || !c.HasPort(last) || !c.HasPort(openflow.PortLocal) {
+				t.Errorf("%s: %d ports, the last is %v, and %d are surplus; want %d, %v and %d", what, len(ports), ports[len(ports)-2].No, c.SurplusPorts(), kept, last, surplus)
+			}
+		}
+		status := func(reason openflow.PortReason, no openflow.PortNo) {
+			p.send(0, &openflow.PortStatus{Reason: reason, Port: openflow.Port{No: no}})
+		}
+		check("at first", MaxPorts+1, 10, MaxPorts)
+		status(openflow.PortAdd, 9000)
+		check("one was added", MaxPorts+1, 11, MaxPorts)
+		status(openflow.PortDelete, 9000)
+		check("and deleted", MaxPorts+1, 10, MaxPorts)
+		status(openflow.PortModify, MaxPorts+1)
+		check("a surplus one has changed", MaxPorts+1, 10, MaxPorts)
+		status(openflow.PortDelete, 1)
+		status(openflow.PortDelete, 2)
+		status(openflow.PortModify, MaxPorts+1)
+		check("there is room for one", MaxPorts, 9, MaxPorts+1)
+	})
+}
+
+// Structures that are not known are counted.
+func TestUnknown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, p := open(t, Options{})
+		p.send(0, &openflow.PacketIn{Match: openflow.Match{openflow.InPort(1)}})
+		p.send(0, &openflow.Experimenter{Experimenter: 7})
+		p.send(0, &openflow.Unknown{Kind: 99})
+		synctest.Wait()
+		if got := c.Counts(); got.Unknown != 2 || got.Malformed != 0 {
+			t.Errorf("%+v: want 2 unknown structures", got)
+		}
+	})
+}
+
+// A session that is closed for a reason has ended for it.
+func TestCloseFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, _ := open(t, Options{})
+		why := errors.New("it is no longer wanted")
+		c.CloseFor(why)
+		if c.Close(); c.Err() != why {
+			t.Errorf("it has ended, because %v", c.Err())
+		}
+	})
+}
+
 // A peer that is no OpenFlow 1.3 switch is refused with the reason, and its connection is closed.
 func TestRefusedHandshake(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -132,6 +196,7 @@ func TestRefusedHandshake(t *testing.T) {
 	}{
 		"silent":          {func(*peer) {}, "did not describe itself as an OpenFlow 1.3 switch within 10s"},
 		"another program": {func(p *peer) { io.WriteString(p.conn, "GET / HTTP/1.1\r\n\r\n") }, "no hello"},
+		"TLS":             {func(p *peer) { io.WriteString(p.conn, "\x16\x03\x01\x02\x00\x01\x00\x01") }, "the peer speaks TLS"},
 		"closes":          {func(p *peer) { p.conn.Close() }, "no hello"},
 		"OpenFlow 1.0": {func(p *peer) {
 			p.send(1, openflow.NewHello(1))
@@ -260,7 +325,7 @@ func TestRequest(t *testing.T) {
 			defer func() { <-done }()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			return c.Multipart(ctx, &openflow.TableStatsRequest{})
+			return c.multipart(ctx, &openflow.TableStatsRequest{})
 		}
 		body, err := do(func(xid uint32) {
 			p.send(xid, &openflow.MultipartReply{More: true, Body: &openflow.TableStatsReply{Tables: make([]openflow.TableStats, 2)}})

@@ -24,13 +24,19 @@ from headgate.api.hosts import (
 from headgate.api.measurements import (
     delete_probe_schedule, get_probe_schedule, get_probe_state, list_probe_results, list_proposals, put_probe_schedule,
 )
-from headgate.api.network import get_network, get_network_path, list_network_events, list_switch_flows
+from headgate.api.network import (
+    delete_network_config, get_network, get_network_config, get_network_link_history, get_network_path, get_network_trace, list_network_events,
+    list_switch_flows, put_network_config, sign_switch_certificate,
+)
 from headgate.api.record import get_overview, get_rates, get_usage, list_audit, list_history, roll_back, watch_events, watch_live
+from headgate.api.reservations import (
+    create_reservation, delete_reservation, get_reservation, get_reservation_calendar, list_reservations, put_reservation,
+)
 from headgate.api.service import get_health
 from headgate.models import (
-    Collective, Connection, Direction, DirectionName, Exclusions, Group, GroupPatch, Host, Interface, LoginBody, ProbeHost, ProbeMeasure,
-    ProbeQuiet, ProbeQuietDaysItem, ProbeRequest, ProbeRequestMeasure, ProbeSchedule, ProbeScheduleMeasuresItem, Problem, Role,
-    RollBackBody, Selector, SignCertificateBody, Tenant, TokenRequest,
+    Collective, Connection, Direction, DirectionName, Exclusions, Group, GroupPatch, Host, Interface, LoginBody, NetworkConfig, NetworkPortID,
+    NewReservation, ProbeHost, ProbeMeasure, ProbeQuiet, ProbeQuietDaysItem, ProbeRequest, ProbeRequestMeasure, ProbeSchedule,
+    ProbeScheduleMeasuresItem, Problem, ReservationEnd, ReservationRequest, Role, RollBackBody, Selector, SignCertificateBody, SignSwitchCertificateBody, Tenant, TokenRequest,
 )
 from headgate.types import UNSET
 
@@ -188,8 +194,31 @@ equal("the uses of ports", [[p.use for p in s.ports] for s in network.switches],
 equal("the addresses of the host", network.hosts[0].addresses, ["10.9.0.1"])
 path = call(operator, get_network_path, from_="10.9.0.1", to=network.switches[0].id)
 equal("the path", [(h.switch, h.in_port) for h in path.hops], [("0000000000000002", 2), ("0000000000000001", 1)])
+trace = call(operator, get_network_trace, packet="broadcast", from_="10.9.0.1")
+equal("the hops of the trace", [h.switch for h in trace.hops], ["0000000000000002", "0000000000000001"])
 equal("the first flow", call(operator, list_switch_flows, "0000000000000001").items[0].table_name, "port")
+equal("the other end of the link", call(operator, get_network_link_history, "0000000000000001", 1).to, network.links[0].to)
 equal("the first event", call(operator, list_network_events).items[0].kind, "switch-added")
+document = "kind: Network\nname: campus\nunknown_switches: accept\nswitches: [{id: 1, name: one}]\nlisten: [{address: \"127.0.0.1:16653\", tls: false}]\n"
+stored = call(operator, put_network_config, body=NetworkConfig(text=document))
+equal("the configuration of the network", call(operator, get_network_config).text, stored.text)
+signed = call(operator, sign_switch_certificate, body=SignSwitchCertificateBody(switches=["one"], request=REQUEST, days=30))
+equal("the switches of the certificate", signed.switches, ["0000000000000001"])
+call(operator, delete_network_config)
+
+# Reservations.
+ENDS = {"from_": ReservationEnd(host="10.9.0.1"), "to": ReservationEnd(prefix="10.8.0.0/16", at=NetworkPortID(switch="0000000000000001", port=2))}
+made = call(operator, create_reservation, body=NewReservation(name="backup", rate="600Mbit", duration="1h", **ENDS))
+equal("the rate", (made.rate_bps, made.state, [len(p.links) for p in made.paths]), (600_000_000, "active", [1]))
+refusal = refused(operator, 409, create_reservation, body=NewReservation(name="more", rate="600Mbit", duration="1h", **ENDS)).refusal
+equal("the most that fits", (refusal.reason, refusal.most.rate), ("no bandwidth", "400Mbit"))
+longer = call(operator, put_reservation, "-", "backup", body=ReservationRequest(rate="700Mbit", duration="2h", **ENDS))
+equal("the changed reservation", (longer.rate_bps, longer.generation), (700_000_000, 2))
+equal("the reservation", call(operator, get_reservation, "-", "backup").request.rate, "700Mbit")
+equal("the reservations", [r.name for r in call(operator, list_reservations, owner="-").items], ["backup"])
+link = made.paths[0].links[0].from_
+equal("the first step", call(operator, get_reservation_calendar, link=f"{link.switch}/{link.port}").steps[0].reserved_bps, 700_000_000)
+call(operator, delete_reservation, "-", "backup")
 
 # Measurements.
 started = call(operator, start_probe, HOST, body=ProbeRequest(measure=ProbeRequestMeasure.PATH, peer="10.0.0.9:8421"))

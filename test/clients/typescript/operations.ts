@@ -168,8 +168,32 @@ equal("the uses of ports", network.switches.map((s) => s.ports.map((p) => p.use)
 equal("the addresses of the host", network.hosts[0]!.addresses, ["10.9.0.1"]);
 const walk = await call(operator, api.getNetworkPath, { query: { from: "10.9.0.1", to: network.switches[0]!.id } });
 equal("the path", walk.hops.map((h) => [h.switch, h.in_port]), [["0000000000000002", 2], ["0000000000000001", 1]]);
+const trace = await call(operator, api.getNetworkTrace, { query: { packet: "broadcast", from: "10.9.0.1" } });
+equal("the hops of the trace", trace.hops.map((h) => h.switch), ["0000000000000002", "0000000000000001"]);
 equal("the first flow", (await call(operator, api.listSwitchFlows, { path: { dpid: "0000000000000001" } })).items[0]!.table_name, "port");
+equal("the other end of the link", (await call(operator, api.getNetworkLinkHistory, { path: { dpid: "0000000000000001", port: 1 } })).to, network.links[0]!.to);
 equal("the first event", (await call(operator, api.listNetworkEvents, {})).items[0]!.kind, "switch-added");
+const document = "kind: Network\nname: campus\nunknown_switches: accept\nswitches: [{id: 1, name: one}]\nlisten: [{address: \"127.0.0.1:16653\", tls: false}]\n";
+const stored = await call(operator, api.putNetworkConfig, { body: { text: document } });
+equal("the configuration of the network", (await call(operator, api.getNetworkConfig, {})).text, stored.text);
+const signed = await call(operator, api.signSwitchCertificate, { body: { switches: ["one"], request, days: 30 } });
+equal("the switches of the certificate", signed.switches, ["0000000000000001"]);
+await call(operator, api.deleteNetworkConfig, {});
+
+// Reservations.
+const ends = { from: { host: "10.9.0.1" }, to: { prefix: "10.8.0.0/16", at: { switch: "0000000000000001", port: 2 } } };
+const made = await call(operator, api.createReservation, { body: { name: "backup", rate: "600Mbit", duration: "1h", ...ends } });
+equal("the rate", [made.rate_bps, made.state, made.paths.map((p) => p.links.length)], [600_000_000, "active", [1]]);
+const refusal = (await refused(operator, 409, api.createReservation, { body: { name: "more", rate: "600Mbit", duration: "1h", ...ends } })).refusal;
+equal("the most that fits", [refusal?.reason, refusal?.most?.rate], ["no bandwidth", "400Mbit"]);
+const backup = { owner: "-", reservation: "backup" };
+const longer = await call(operator, api.putReservation, { path: backup, body: { rate: "700Mbit", duration: "2h", ...ends } });
+equal("the changed reservation", [longer.rate_bps, longer.generation], [700_000_000, 2]);
+equal("the reservation", (await call(operator, api.getReservation, { path: backup })).request.rate, "700Mbit");
+equal("the reservations", (await call(operator, api.listReservations, { query: { owner: "-" } })).items.map((r) => r.name), ["backup"]);
+const begin = made.paths[0]!.links[0]!.from;
+equal("the first step", (await call(operator, api.getReservationCalendar, { query: { link: `${begin.switch}/${begin.port}` } })).steps[0]!.reserved_bps, 700_000_000);
+await call(operator, api.deleteReservation, { path: backup });
 
 // Measurements.
 const started = await call(operator, api.startProbe, { path: { host }, body: { measure: "path", peer: "10.0.0.9:8421" } });

@@ -1,0 +1,212 @@
+package circuits
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/live"
+	"headgate.dev/headgate/fabric/program"
+	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/unit"
+)
+
+// network is two switches with meters, two hosts at each, and a link of 40 Mbit/s.
+func network(t *testing.T, meters int) *fabric.Topology {
+	t.Helper()
+	var parts fabric.Parts
+	for id := fabric.DPID(1); id <= 2; id++ {
+		s := fabric.Switch{ID: id, Capabilities: fabric.Capabilities{Meters: meters, Tables: 10, Select: 10, FastFailover: 10}}
+		for no := fabric.PortNo(1); no <= 3; no++ {
+			s.Ports = append(s.Ports, fabric.Port{No: no, Speed: unit.Gbit})
+		}
+		parts.Switches = append(parts.Switches, s)
+	}
+	a, b := fabric.PortID{Switch: 1, Port: 3}, fabric.PortID{Switch: 2, Port: 3}
+	for _, l := range []fabric.LinkID{{From: a, To: b}, {From: b, To: a}} {
+		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: 40 * unit.Mbit, Cost: 1})
+	}
+	top, err := fabric.New(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+// book is a book of reservations.
+type book struct {
+	*reserve.Book
+	top *fabric.Topology
+}
+
+func (b *book) List() []reserve.Reservation              { return b.All() }
+func (b *book) Topology() *fabric.Topology               { return b.top }
+func (b *book) Watch(context.Context) <-chan struct{}    { return nil }
+func port(s fabric.DPID, no fabric.PortNo) fabric.PortID { return fabric.PortID{Switch: s, Port: no} }
+func end(name string, at fabric.PortID) reserve.Endpoint {
+	return reserve.Endpoint{Name: name, At: at, Prefix: netip.MustParsePrefix("10.0.0." + name + "/32")}
+}
+
+// plant is switches that carry circuits as fluids: each gets the lower of what it offers and its limit.
+type plant struct {
+	sets   int // calls of SetCircuits
+	all    []program.Circuit
+	limits map[uint32]unit.Rate
+	offers map[string]unit.Rate
+	sums   map[uint32]live.CircuitReading
+	now    time.Time
+}
+
+func (p *plant) SetCircuits(all []program.Circuit) {
+	p.sets++
+	p.all, p.limits = all, map[uint32]unit.Rate{}
+	for _, c := range all {
+		p.limits[c.Number] = c.Rate
+	}
+}
+
+func (p *plant) SetLimits(limits map[uint32]unit.Rate) {
+	for number, rate := range limits {
+		p.limits[number] = rate
+	}
+}
+
+func (p *plant) ReadCircuits(context.Context) map[uint32]live.CircuitReading {
+	out := map[uint32]live.CircuitReading{}
+	for _, c := range p.all {
+		r := p.sums[c.Number]
+		r.At = p.now
+		out[c.Number] = r
+	}
+	return out
+}
+
+// run lets a second pass.
+func (p *plant) run() {
+	p.now = p.now.Add(time.Second)
+	for _, c := range p.all {
+		r := p.sums[c.Number]
+		r.OfferedBytes += uint64(p.offers[c.Name]) / 8
+		r.PassedBytes += uint64(min(p.offers[c.Name], p.limits[c.Number])) / 8
+		p.sums[c.Number] = r
+	}
+}
+
+func (p *plant) limit(t *testing.T, name string) unit.Rate {
+	t.Helper()
+	for _, c := range p.all {
+		if c.Name == name {
+			return p.limits[c.Number]
+		}
+	}
+	t.Errorf("there is no circuit %q of %d", name, len(p.all))
+	return 0
+}
+
+const rest = "unreserved at 0000000000000001/3"
+
+// A reservation has its circuit and its rate, lends what it leaves unused, has it again in the cycle after it woke, and the circuits end
+// with it.
+func TestLoop(t *testing.T) {
+	began := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	p := &plant{now: began, sums: map[uint32]live.CircuitReading{}, offers: map[string]unit.Rate{}}
+	b := &book{top: network(t, 1000)}
+	var err error
+	if b.Book, err = reserve.NewBook(b.top, reserve.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	l := New(p, b, func() time.Time { return p.now })
+	step := func(n int) {
+		for range n {
+			p.run()
+			l.Step(t.Context())
+		}
+	}
+	l.Update()
+	if p.sets != 1 || len(p.all) != 0 {
+		t.Fatalf("without reservations %d lists were set, the last %+v", p.sets, p.all)
+	}
+	if _, err := b.Admit(reserve.Request{
+		ID: reserve.ID{Name: "video"}, Source: end("1", port(1, 1)), Destination: end("3", port(2, 1)), Class: 1,
+		Forward: 20 * unit.Mbit, Duration: time.Minute, Flows: []reserve.Flow{{Protocol: 17, Destination: reserve.Ports{First: 5001, Last: 5001}}},
+	}, p.now); err != nil {
+		t.Fatal(err)
+	}
+	l.Update()
+	if p.sets != 2 || len(p.all) != 2 {
+		t.Fatalf("with a reservation %d lists were set, the last %+v", p.sets, p.all)
+	}
+	if c := p.all[1]; c.Name != "video forward" && p.all[0].Name != "video forward" {
+		t.Fatalf("the circuits are %+v", p.all)
+	}
+	expect := func(when, name string, least, most unit.Rate) {
+		t.Helper()
+		if got := p.limit(t, name); got < least || got > most {
+			t.Errorf("%s, %s is limited to %v, want %v to %v", when, name, got, least, most)
+		}
+	}
+	p.offers["video forward"], p.offers[rest] = 20*unit.Mbit, 60*unit.Mbit
+	step(10)
+	expect("in use", "video forward", 20*unit.Mbit, 21*unit.Mbit)
+	expect("in use", rest, 18*unit.Mbit, 20*unit.Mbit)
+	p.offers["video forward"] = unit.Mbit
+	step(10)
+	expect("asleep", rest, 35*unit.Mbit, 40*unit.Mbit)
+	p.offers["video forward"] = 20 * unit.Mbit
+	step(2)
+	expect("awake", "video forward", 20*unit.Mbit, 21*unit.Mbit)
+	expect("awake", rest, 15*unit.Mbit, 20*unit.Mbit)
+	if p.sets != 2 {
+		t.Errorf("the circuits were set %d times, want limits alone to change", p.sets)
+	}
+	step(45 + int(grace/time.Second))
+	if len(p.all) != 0 {
+		t.Errorf("after the end and its grace there is %+v", p.all)
+	}
+}
+
+// Without meters a circuit takes its path and has no limit, and what is not reserved has none.
+func TestNoMeters(t *testing.T) {
+	p := &plant{now: time.Now(), sums: map[uint32]live.CircuitReading{}}
+	b := &book{top: network(t, 0)}
+	b.Book, _ = reserve.NewBook(b.top, reserve.Limits{})
+	if _, err := b.Admit(reserve.Request{ID: reserve.ID{Name: "video"}, Source: end("1", port(1, 1)), Destination: end("3", port(2, 1)), Class: 1, Forward: 20 * unit.Mbit, Duration: time.Minute}, p.now); err != nil {
+		t.Fatal(err)
+	}
+	New(p, b, func() time.Time { return p.now }).Update()
+	if len(p.all) != 1 || p.all[0].Rate != 0 || len(p.all[0].Paths) != 1 {
+		t.Errorf("the circuits are %+v", p.all)
+	}
+}
+
+// The reverse direction has its ends, ports and links exchanged, and a spare path is one.
+func TestReverse(t *testing.T) {
+	there := fabric.Path{{From: port(1, 3), To: port(2, 3)}}
+	r := reserve.Reservation{Request: reserve.Request{
+		Source: end("1", port(1, 1)), Destination: end("3", port(2, 1)), Class: 2,
+		Flows: []reserve.Flow{{Protocol: 6, Source: reserve.Ports{First: 1, Last: 2}, Destination: reserve.Ports{First: 80, Last: 80}}},
+	}, Paths: []reserve.Path{{Links: there}, {Links: fabric.Path{{From: port(1, 4), To: port(2, 4)}}, Spare: true}}}
+	c := circuit(r, true)
+	if c.From != port(2, 1) || c.To != port(1, 1) || c.Source != r.Request.Destination.Prefix || c.Flows[0].Source.First != 80 || c.Flows[0].Destination.Last != 2 ||
+		len(c.Paths) != 1 || c.Paths[0][0] != (fabric.LinkID{From: port(2, 3), To: port(1, 3)}) || c.Spare[0].From != port(2, 4) {
+		t.Errorf("the reverse circuit is %+v", c)
+	}
+	if there[0].From != port(1, 3) {
+		t.Error("the path of the reservation was changed")
+	}
+}
+
+// Numbers follow from names, and differ.
+func TestNumbers(t *testing.T) {
+	taken := map[uint32]bool{0: true}
+	k := key{reservation: reserve.ID{Tenant: "acme", Name: "backup"}}
+	first := number(k, taken)
+	if again := number(k, map[uint32]bool{0: true}); again != first {
+		t.Errorf("%d and %d", first, again)
+	}
+	if next := number(k, taken); next == first || next == 0 {
+		t.Errorf("a taken number %d is followed by %d", first, next)
+	}
+}

@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/controller/points"
+	"headgate.dev/headgate/fabric"
+)
+
+// setReservations sets the complete reservations of a host and sends them to its agent, now if it is connected to this
+// controller, and whenever it connects. It returns false if the agent does not have them now: it is not connected here, is of
+// a version that enforces none, or does not take messages fast enough.
+func (h *hub) setReservations(host string, list *agents.Reservations) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reserved == nil {
+		h.reserved = map[string]*agents.Reservations{}
+	}
+	h.reserved[host] = list
+	return h.links[host].sendReservations(list)
+}
+
+// setLimits changes limits of a host's reservations. It returns false if the agent does not have them now, as
+// setReservations, which then repeats them.
+func (h *hub) setLimits(host string, l *agents.ReservationLimits) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.reserved[host]
+	if list == nil {
+		return false
+	}
+	h.reserved[host] = points.With(list, l)
+	link := h.links[host]
+	return link != nil && link.hello.Reservations && link.trySend(agents.To(l))
+}
+
+// sendReservations sends a list to the agent of a stream, which may be nil.
+func (l *link) sendReservations(list *agents.Reservations) bool {
+	return l != nil && list != nil && l.hello.Reservations && l.trySend(agents.To(list))
+}
+
+// reservationErrors returns the list that the agent of a host has in force, and why it does not enforce some of the
+// reservations, by key. The fence is nil if it is not connected to this controller, or has none in force.
+func (h *hub) reservationErrors(host string) (*agents.Fence, map[string]string) {
+	l := h.link(host)
+	if l == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reserved.GetFence(), l.reserved.GetErrors()
+}
+
+// interfaces returns the interfaces of the hosts whose agents are connected to this controller and enforce reservations,
+// by MAC address.
+func (h *hub) interfaces() map[fabric.MAC]points.Interface {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	facts := map[string]*agents.Facts{}
+	for host, l := range h.links {
+		l.mu.Lock()
+		if l.hello.Reservations {
+			facts[host] = l.facts
+		}
+		l.mu.Unlock()
+	}
+	return points.ByMAC(facts)
+}

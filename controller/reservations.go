@@ -1,0 +1,143 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller/circuits"
+	"headgate.dev/headgate/controller/reservations"
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/internal/sleep"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
+)
+
+// reservationsRetry is after what time the book of reservations is built again if that fails, chosen for Headgate.
+const reservationsRetry = time.Second
+
+// leadReservations is the leader's task that owns the reservations.
+func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
+	for {
+		o, err := reservations.Open(ctx, t, c.topology, time.Now)
+		if err == nil {
+			c.reservations.Store(o)
+			var loop sync.WaitGroup
+			if n := c.switches.Live(); n != nil {
+				loop.Go(func() { circuits.New(n, o, time.Now).Run(ctx) })
+			}
+			o.Run(ctx, c.networkChanged)
+			loop.Wait()
+			c.reservations.Store(nil)
+			return
+		}
+		if ctx.Err() == nil {
+			slog.Error("reservations have no owner, trying again", "error", err)
+		}
+		if !sleep.Until(ctx, time.Now().Add(reservationsRetry)) {
+			return
+		}
+	}
+}
+
+var errNoTerm = errors.New("this controller does not lead the switches yet")
+
+// topology returns the network as it is now.
+func (c *Controller) topology() (*fabric.Topology, error) {
+	n := c.switches.Live()
+	if n == nil {
+		return nil, errNoTerm
+	}
+	return n.Topology()
+}
+
+// reservationsView implements server.Reservations.
+type reservationsView struct{ c *Controller }
+
+var errNoOwner = &server.Refusal{Status: http.StatusServiceUnavailable, Detail: "no controller decides about reservations at this moment: retry", RetryAfter: 2}
+
+func (v reservationsView) owner() (*reservations.Owner, error) {
+	o := v.c.reservations.Load()
+	if o == nil || !v.c.isLeader() {
+		return nil, errNoOwner
+	}
+	return o, nil
+}
+
+// Do implements server.Reservations.
+func (v reservationsView) Do(ctx context.Context, decide func(*store.Tx, server.ReservationDecision) error) error {
+	o, err := v.owner()
+	if err != nil {
+		return err
+	}
+	err = o.Do(ctx, func(d *reservations.Decision) error { return decide(d.Tx, d) })
+	if errors.Is(err, store.ErrNotLeader) {
+		return errNoOwner
+	}
+	return err
+}
+
+// WhatIf implements server.Reservations.
+func (v reservationsView) WhatIf(r reserve.Request, within *store.ReservationBounds) (store.Reservation, error) {
+	o, err := v.owner()
+	if err != nil {
+		return store.Reservation{}, err
+	}
+	return o.WhatIf(r, within)
+}
+
+// Calendar implements server.Reservations.
+func (v reservationsView) Calendar(link string, arriving bool, from, to time.Time) ([]reserve.Step, unit.Rate, error) {
+	o, err := v.owner()
+	if err != nil {
+		return nil, 0, err
+	}
+	id, err := linkAt(o.Topology(), link, arriving)
+	if err != nil {
+		return nil, 0, err
+	}
+	steps, limit, ok := o.Calendar(id, from, to)
+	if !ok {
+		return nil, 0, noLink(link)
+	}
+	return steps, limit, nil
+}
+
+func noLink(text string) error {
+	return &server.Refusal{Status: http.StatusNotFound, Detail: fmt.Sprintf("the network has no port %s: write a datapath id or the name of a switch, a slash and the number of a port", text)}
+}
+
+// linkAt returns the link at a port, of which the text is s1/3: the one that leaves, or the one that arrives.
+func linkAt(top *fabric.Topology, text string, arriving bool) (fabric.LinkID, error) {
+	i := strings.LastIndexByte(text, '/')
+	if i < 0 {
+		return fabric.LinkID{}, noLink(text)
+	}
+	sw, found := top.SwitchNamed(text[:i])
+	if id, err := fabric.ParseDPID(text[:i]); err == nil {
+		sw, found = top.Switch(id)
+	}
+	no, err := strconv.ParseUint(text[i+1:], 10, 32)
+	at := fabric.PortID{Switch: sw.ID, Port: fabric.PortNo(no)}
+	if _, exists := top.Port(at); !found || err != nil || !exists {
+		return fabric.LinkID{}, noLink(text)
+	}
+	l, ok := top.LinkFrom(at)
+	switch {
+	case ok && arriving:
+		return l.Reverse(), nil
+	case ok:
+		return l.LinkID, nil
+	case arriving:
+		return reserve.Uplink(at), nil
+	}
+	return reserve.Downlink(at), nil
+}

@@ -1,0 +1,363 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/session"
+	"headgate.dev/headgate/fabric/program"
+	"headgate.dev/headgate/unit"
+)
+
+// limitTimeout is how long a switch may take to answer a change of meters, or a reading of them.
+const limitTimeout = 5 * time.Second
+
+// metering is the meters that a switch has for circuits, and what they have counted. A change of a meter sets its counters to 0 (measured with
+// Open vSwitch 3.1), so that they are read in the same moment, and what they had is added up.
+type metering struct {
+	busy    chan struct{} // has one element while messages about meters are under way, in whose order the rest is kept
+	has     map[openflow.MeterID]circuitMeter
+	pending bool // a change of limits waits; n.mu must be held
+	flows   map[uint32]uint64
+}
+
+// circuitMeter is a meter of circuits in a switch.
+type circuitMeter struct {
+	program.Meter
+	numbers []uint32
+	// read are its counters at the last reading, and counted reports whether there was one, or they began at 0.
+	read    volume
+	counted bool
+	sum     volume // since the last call of ReadCircuits
+}
+
+// volume is bytes before and after a meter.
+type volume struct{ offered, passed uint64 }
+
+func newMetering() metering {
+	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]circuitMeter{}, flows: map[uint32]uint64{}}
+}
+
+// lock waits until no other messages about meters are under way.
+func (m *metering) lock(ctx context.Context) error {
+	select {
+	case m.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *metering) unlock() { <-m.busy }
+
+// limit sets the limits that are in force in a program.
+func (n *Network) limit(s *attached, c *program.Connectivity, p *program.Program) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	limited := map[openflow.MeterID]program.Meter{}
+	for _, m := range c.Circuits.Limits(s.id, n.circuits.limits) {
+		limited[m.ID] = m
+	}
+	for i, m := range p.Meters {
+		if l, ok := limited[m.ID]; ok {
+			p.Meters[i] = l
+		}
+	}
+}
+
+// correct sets in a state that follows from a plan the limits that the switch has by now. One that was read is right.
+func (m *metering) correct(state *program.State, read bool) {
+	if read {
+		return
+	}
+	for i, one := range state.Meters {
+		if has, ok := m.has[one.Meter]; ok {
+			state.Meters[i] = openflow.MeterConfig{Flags: has.Flags, Meter: has.ID, Bands: has.Bands}
+		}
+	}
+}
+
+// becomes keeps what meters a switch has by a program.
+func (m *metering) becomes(p program.Program, c *program.Circuits, id fabric.DPID) {
+	has := map[openflow.MeterID]circuitMeter{}
+	for _, one := range p.Meters {
+		if !program.IsCircuitMeter(one.ID) {
+			continue
+		}
+		was := m.has[one.ID] // with its counters, if it has any
+		was.Meter, was.numbers = one, c.Metered(id, one.ID)
+		has[one.ID] = was
+	}
+	m.has = has
+}
+
+// applyStep sends changes. If meters of circuits are among them, it reads their counters just before.
+func (n *Network) applyStep(ctx context.Context, s *attached, messages []openflow.Message) error {
+	var resets []openflow.MeterID
+	for _, m := range messages {
+		if mod, ok := m.(*openflow.MeterMod); ok && program.IsCircuitMeter(mod.Meter) {
+			resets = append(resets, mod.Meter)
+		}
+	}
+	if len(resets) == 0 {
+		return s.conn.Apply(ctx, messages...)
+	}
+	reply, unread, err := session.AskThenApply[*openflow.MeterStatsReply](ctx, s.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll}, messages...)
+	if unread == nil {
+		s.metering.take(reply.Meters)
+	}
+	for _, id := range resets {
+		m := s.metering.has[id]
+		m.read, m.counted = volume{}, err == nil
+		s.metering.has[id] = m
+	}
+	return err
+}
+
+// take adds what meters have counted since the last reading.
+func (m *metering) take(all []openflow.MeterCounters) {
+	for _, one := range all {
+		has, ok := m.has[one.Meter]
+		if !ok {
+			continue
+		}
+		now := volume{offered: one.Bytes, passed: one.Bytes}
+		for _, b := range one.Bands {
+			now.passed -= min(b.Bytes, now.passed)
+		}
+		if has.counted {
+			has.sum.offered += since(has.read.offered, now.offered)
+			has.sum.passed += since(has.read.passed, now.passed)
+		}
+		has.read, has.counted = now, true
+		m.has[one.Meter] = has
+	}
+}
+
+// since is by how much a counter has grown. One that is lower than before has begun again.
+func since(before, now uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+// SetLimits changes the limits of circuits, in bit/s of layer 2, and leaves those of others as they are. It changes meters alone: each that changes
+// takes one message. It does not wait. A limit holds until the next one, or until SetCircuits changes the circuit's rate. Circuits that share a meter are
+// held to the sum.
+func (n *Network) SetLimits(limits map[uint32]unit.Rate) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.circuits.limits == nil {
+		n.circuits.limits = map[uint32]unit.Rate{}
+	}
+	at := map[fabric.DPID]bool{}
+	for number, rate := range limits {
+		if was, ok := n.circuits.limits[number]; ok && was == rate {
+			continue
+		}
+		n.circuits.limits[number] = rate
+		if n.plan != nil {
+			if c, ok := n.plan.Circuits.State(number); ok && c.Meter != 0 {
+				at[c.At()] = true
+			}
+		}
+	}
+	for id := range at {
+		if s := n.switches[id]; s != nil && !s.metering.pending {
+			s.metering.pending = true
+			go n.sendLimits(s)
+		}
+	}
+}
+
+// sendLimits brings the meters of a switch to the limits in force.
+func (n *Network) sendLimits(s *attached) {
+	ctx, cancel := context.WithTimeout(n.ctx, stepTimeout)
+	defer cancel()
+	locked := s.metering.lock(ctx) == nil
+	n.mu.Lock()
+	s.metering.pending = false // from here on a change comes after this one
+	var want []program.Meter
+	if n.plan != nil {
+		want = n.plan.Circuits.Limits(s.id, n.circuits.limits)
+	}
+	n.mu.Unlock()
+	if !locked {
+		return
+	}
+	defer s.metering.unlock()
+	var messages []openflow.Message
+	changed := map[openflow.MeterID]program.Meter{}
+	for _, m := range want {
+		// One that the switch does not have yet comes with the plan, and one of others changes with it.
+		has, ok := s.metering.has[m.ID]
+		if ok && m.Why == has.Why && !reflect.DeepEqual(m, has.Meter) {
+			messages = append(messages, &openflow.MeterMod{Command: openflow.MeterModify, Flags: m.Flags, Meter: m.ID, Bands: m.Bands})
+			changed[m.ID] = m
+		}
+	}
+	if len(messages) == 0 {
+		return
+	}
+	if err := n.applyStep(ctx, s, messages); err != nil {
+		if s.conn.Err() == nil && n.ctx.Err() == nil {
+			n.options.Log.Warn("a switch did not take the limits of circuits", "switch", s.id, "error", err)
+		}
+		return // the next limits are compared with those before
+	}
+	for id, m := range changed {
+		has := s.metering.has[id]
+		has.Meter = m
+		s.metering.has[id] = has
+	}
+}
+
+// CircuitReading is what a circuit has carried.
+type CircuitReading struct {
+	// At is when its switch has answered, and Interval the time since the reading before, 0 if this is the first.
+	At       time.Time
+	Interval time.Duration
+	// Offered and Passed are the mean rates in the interval in bit/s of layer 2: before and after its limit.
+	Offered, Passed unit.Rate
+	// OfferedBytes and PassedBytes are the sums since the first reading.
+	OfferedBytes, PassedBytes uint64
+}
+
+// tally is the sum of the readings of a circuit.
+type tally struct {
+	volume
+	at time.Time
+}
+
+// ReadCircuits reads what circuits have carried since the last call, from all their first switches at once, with one request to each; with two
+// to those that have circuits without a meter of their own, whose flows are read. The circuits of switches that do not answer until ctx ends
+// are not in the result, nor are those that are sent as best effort. Of circuits that share a meter, each has the same part dropped.
+func (n *Network) ReadCircuits(ctx context.Context) map[uint32]CircuitReading {
+	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
+	defer cancel()
+	n.mu.Lock()
+	var c *program.Circuits
+	if n.plan != nil {
+		c = n.plan.Circuits
+	}
+	all := map[fabric.DPID][]program.CircuitState{}
+	for _, s := range c.States() {
+		if !s.BestEffort {
+			all[s.At()] = append(all[s.At()], s)
+		}
+	}
+	switches := maps.Clone(n.switches)
+	n.mu.Unlock()
+	var asked sync.WaitGroup
+	var mu sync.Mutex
+	out := make(map[uint32]CircuitReading)
+	for id, states := range all {
+		s := switches[id]
+		if s == nil {
+			continue
+		}
+		asked.Go(func() {
+			volumes, at, err := s.readCircuits(ctx, states)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			n.tally(volumes, at, out)
+		})
+	}
+	asked.Wait()
+	return out
+}
+
+// tally adds what the circuits of a switch have carried, and adds the readings to out.
+func (n *Network) tally(volumes map[uint32]volume, at time.Time, out map[uint32]CircuitReading) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for number, v := range volumes {
+		t := n.circuits.readings[number]
+		r := CircuitReading{At: at}
+		if t == nil {
+			t = &tally{}
+			if n.circuits.readings == nil {
+				n.circuits.readings = map[uint32]*tally{}
+			}
+			n.circuits.readings[number] = t
+		} else {
+			t.offered, t.passed = t.offered+v.offered, t.passed+v.passed
+			r.Interval = at.Sub(t.at)
+			if s := r.Interval.Seconds(); s > 0 {
+				r.Offered, r.Passed = unit.Rate(float64(v.offered)*8/s), unit.Rate(float64(v.passed)*8/s)
+			}
+		}
+		t.at = at
+		r.OfferedBytes, r.PassedBytes = t.offered, t.passed
+		out[number] = r
+	}
+}
+
+// readCircuits returns what circuits of a switch have carried since the last call.
+func (s *attached) readCircuits(ctx context.Context, states []program.CircuitState) (map[uint32]volume, time.Time, error) {
+	m := &s.metering
+	if err := m.lock(ctx); err != nil {
+		return nil, time.Time{}, err
+	}
+	defer m.unlock()
+	metered, flows := false, false
+	for _, c := range states {
+		metered = metered || c.Meter != 0
+		flows = flows || c.Meter == 0 || len(c.Shares) > 0
+	}
+	counted := map[uint32]uint64{}
+	if flows {
+		filter := openflow.AllFlows()
+		filter.Cookie, filter.CookieMask = program.CountedBy()
+		reply, err := session.Ask[*openflow.FlowStatsReply](ctx, s.conn, &openflow.FlowStatsRequest{FlowFilter: filter})
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		sums := map[uint32]uint64{}
+		for _, f := range reply.Flows {
+			sums[program.CircuitOf(f.Cookie)] += f.Bytes
+		}
+		for number, bytes := range sums {
+			if before, ok := m.flows[number]; ok {
+				counted[number] = since(before, bytes)
+			} else {
+				counted[number] = 0
+			}
+		}
+		m.flows = sums
+	}
+	if metered {
+		reply, err := session.Ask[*openflow.MeterStatsReply](ctx, s.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll})
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		m.take(reply.Meters)
+	}
+	at, out := time.Now(), map[uint32]volume{}
+	for _, c := range states {
+		meter, has := m.has[c.Meter]
+		bytes, flowed := counted[c.Number]
+		switch {
+		case has && len(meter.numbers) == 1:
+			out[c.Number] = meter.sum
+		case flowed && has && meter.sum.offered > 0:
+			out[c.Number] = volume{bytes, uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
+		case flowed && (has || c.Meter == 0):
+			out[c.Number] = volume{bytes, bytes}
+		}
+	}
+	for id, one := range m.has {
+		one.sum = volume{}
+		m.has[id] = one
+	}
+	return out, at, nil
+}

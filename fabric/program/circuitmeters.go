@@ -1,0 +1,175 @@
+package program
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/unit"
+)
+
+// The bursts of meters, in parts of a second of the rate: with these UDP has its rate exactly, and TCP comes near it. A meter without a burst
+// has one of a second in Open vSwitch (measured with 3.1 on its userspace datapath).
+const (
+	burstUDP, burstTCP = 10, 2 // a tenth, a half
+	// leastBurst is in kbit: two frames of 1,522 bytes. A bucket with less would pass less than its rate.
+	leastBurst = 25
+)
+
+// circuitMeter is a meter of circuits.
+type circuitMeter struct {
+	numbers []uint32  // of the circuits, sorted
+	rate    unit.Rate // the sum of theirs
+	udp     bool      // nothing but UDP passes it
+}
+
+func (m circuitMeter) equal(o circuitMeter) bool {
+	return m.rate == o.rate && m.udp == o.udp && slices.Equal(m.numbers, o.numbers)
+}
+
+// assignMeters gives the circuits of a switch meters, begins and circuits in the same order. If it has too few, all circuits of a class
+// share one, those of the class with the most first, because that saves the most.
+func (p *circuitPlanner) assignMeters(s fabric.Switch, begins []begin, circuits []*planned) {
+	budget := metersFor(s)
+	needed, byClass := 0, map[int][]int{}
+	for n, c := range circuits {
+		if c.Rate > 0 {
+			needed++
+			class := c.Class
+			if c.Unreserved { // of each port by itself: a sum would say nothing about either
+				class = -1 - n
+			}
+			byClass[class] = append(byClass[class], n)
+		}
+	}
+	classes := make([]int, 0, len(byClass))
+	for k := range byClass {
+		classes = append(classes, k)
+	}
+	slices.SortFunc(classes, func(a, b int) int { return cmp.Or(cmp.Compare(len(byClass[b]), len(byClass[a])), cmp.Compare(b, a)) })
+	shared := map[int]bool{}
+	for _, k := range classes {
+		if needed <= budget {
+			break
+		}
+		needed -= len(byClass[k]) - 1
+		shared[k] = true
+	}
+	meters := map[openflow.MeterID]circuitMeter{}
+	ids := slots{size: uint32(firstPortMeter) - 1}
+	left := budget
+	for _, k := range classes {
+		sets := [][]int{byClass[k]}
+		if !shared[k] {
+			sets = nil
+			for _, n := range byClass[k] {
+				sets = append(sets, []int{n})
+			}
+		}
+		for _, set := range sets {
+			if left == 0 {
+				for _, n := range set {
+					p.lack(circuits[n].Number, fmt.Sprintf("it has no limit, because switch %s has no meter for it", p.t.SwitchLabel(s.ID)))
+				}
+				continue
+			}
+			left--
+			m := circuitMeter{udp: true}
+			id := openflow.MeterID(1 + ids.take(circuits[set[0]].Number))
+			for _, n := range set {
+				m.numbers, m.rate, m.udp = append(m.numbers, circuits[n].Number), m.rate+circuits[n].Rate, m.udp && circuits[n].udpOnly()
+				begins[n].meter = id
+			}
+			slices.Sort(m.numbers)
+			meters[id] = m
+			for _, n := range m.numbers {
+				p.shares(n, id, m.numbers)
+			}
+		}
+	}
+	p.meters[s.ID] = meters
+}
+
+func (p *circuitPlanner) lack(number uint32, text string) {
+	s := p.states[number]
+	s.Lacks = append(s.Lacks, text)
+	p.states[number] = s
+}
+
+func (p *circuitPlanner) shares(number uint32, id openflow.MeterID, with []uint32) {
+	s := p.states[number]
+	s.Meter = id
+	if len(with) > 1 {
+		s.Shares = slices.DeleteFunc(slices.Clone(with), func(n uint32) bool { return n == number })
+		s.Lacks = append(s.Lacks, fmt.Sprintf("it shares a meter with %d other circuits of class %d, because switch %s has few: they are held to the sum of their rates", len(s.Shares), s.Class, p.t.SwitchLabel(s.At())))
+	}
+	p.states[number] = s
+}
+
+// At returns the switch at which a circuit begins.
+func (c *Circuit) At() fabric.DPID { return c.From.Switch }
+
+// metersFor returns how many meters of a switch are for circuits: those that ports have for the controller are left out.
+func metersFor(s fabric.Switch) int {
+	c := s.Capabilities
+	all := min(c.Meters, int(firstPortMeter)-1)
+	if formOf(c).meters {
+		all = min(all, c.Meters-max(needMeters/2, len(s.Ports)*int(Classes)))
+	}
+	return max(all, 0)
+}
+
+// band returns the flags and the band of a meter with a rate: it drops what exceeds it.
+func (m circuitMeter) band(rate unit.Rate) (openflow.MeterFlags, []openflow.Band) {
+	kbits := (max(rate, 1) + unit.Kbit - 1) / unit.Kbit
+	kbits = min(kbits, 1<<32-1)
+	part := unit.Rate(burstTCP)
+	if m.udp {
+		part = burstUDP
+	}
+	burst := max((kbits+part-1)/part, leastBurst)
+	return openflow.MeterKbps | openflow.MeterBurst, []openflow.Band{openflow.DropBand{BandLimit: openflow.BandLimit{Rate: uint32(kbits), Burst: uint32(burst)}}}
+}
+
+// meterOf returns a meter of circuits with a rate.
+func (m circuitMeter) meter(id openflow.MeterID, rate unit.Rate) Meter {
+	why := fmt.Sprintf("hold circuit %d to its rate", m.numbers[0])
+	if len(m.numbers) > 1 {
+		why = fmt.Sprintf("hold %d circuits to the sum of their rates, circuit %d among them", len(m.numbers), m.numbers[0])
+	}
+	flags, bands := m.band(rate)
+	return Meter{ID: id, Flags: flags, Bands: bands, Why: why}
+}
+
+// Limits returns the meters of a switch with the limits of circuits in place of their rates: those that have none in limits keep theirs.
+func (c *Circuits) Limits(id fabric.DPID, limits map[uint32]unit.Rate) (all []Meter) {
+	if c == nil {
+		return nil
+	}
+	for n, m := range c.meters[id] {
+		rate := unit.Rate(0)
+		for _, number := range m.numbers {
+			if limit, ok := limits[number]; ok {
+				rate += limit
+			} else {
+				rate += c.states[number].Rate
+			}
+		}
+		all = append(all, m.meter(n, rate))
+	}
+	slices.SortFunc(all, func(a, b Meter) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Metered returns the circuits of a meter of a switch, none for a meter that circuits do not use.
+func (c *Circuits) Metered(id fabric.DPID, meter openflow.MeterID) []uint32 {
+	if c == nil {
+		return nil
+	}
+	return c.meters[id][meter].numbers
+}
+
+// IsCircuitMeter reports whether a meter of Headgate is for circuits.
+func IsCircuitMeter(id openflow.MeterID) bool { return firstMeter <= id && id < firstPortMeter }

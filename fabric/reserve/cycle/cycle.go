@@ -1,0 +1,260 @@
+package cycle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
+)
+
+// Cycle ties the reservations of a network to the limits at its points. It is a state machine: the caller calls Set when
+// the network or the reservations change, and Step once per cycle, and passes on the changes that both return. It uses no
+// clock, and one goroutine at a time may use it.
+type Cycle struct {
+	scheme   share.Scheme
+	calendar Calendar
+	now      time.Time
+	network  Network
+	lines    lines
+	plan     plan
+	states   []*state // in the order of plan.flows
+	byID     map[FlowID]*state
+	lending  lending
+	// ended are the accounts of flows that ended in the current minute.
+	ended []Minute
+	// scratch of Step
+	offered []unit.Rate
+}
+
+// state is what is known of a flow.
+type state struct {
+	planned
+	meter
+	accounted
+	seizer
+	offered, delivered unit.Rate // of the latest interval
+	limit              unit.Rate
+	sent               bool
+	// In the current step: whether a reading arrived, whether it gave a rate, and what it measured.
+	heard, fresh bool
+	step         measured
+	// ran reports whether the flow has been measured, missing in how many cycles since then it was not.
+	ran     bool
+	missing uint64
+}
+
+// New returns a cycle without a network. share.NewAdaptive(share.DefaultQuantum) is the scheme of the product.
+func New(scheme share.Scheme) *Cycle {
+	return &Cycle{scheme: scheme, byID: map[FlowID]*state{}}
+}
+
+// Changes are what a call changed.
+type Changes struct {
+	// Limits are the new limits, those that fall before those that rise, so that a link is not oversold for a moment if
+	// they are sent in this order. Limits that stay are not among them.
+	Limits []Limit
+	// Removed are flows without a limit from now on, with the points that they had.
+	Removed []Limit
+	// Minutes are the accounts of the minutes that have ended.
+	Minutes []Minute
+	// Missing is the number of flows that were to be measured and were not. Their latest rates are repeated.
+	Missing int
+}
+
+// Set replaces the network. Flows that stay keep their state. The changes are to be enforced at once: a path that has
+// failed does not wait for the next cycle.
+func (c *Cycle) Set(n Network, t Time) Changes {
+	if c.network.Topology != n.Topology || !samePorts(c.network.Ports, n.Ports) {
+		c.lines = newLines(n)
+	}
+	c.network = n
+	c.now = c.calendar.Advance(t)
+	var ch Changes
+	c.turn(&ch)
+	limits := c.rebuild(&ch)
+	c.limit(limits, &ch)
+	return ch
+}
+
+func samePorts(a, b map[fabric.PortID]unit.Rate) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+// Step ends a cycle: it takes the readings that have arrived since the last one, in any order, and returns the limits of
+// the next cycle. A flow without a reading repeats its latest rate, and one that was never measured counts as one that
+// uses its reservation. Readings of unknown flows are ignored.
+func (c *Cycle) Step(t Time, readings []Reading) Changes {
+	var ch Changes
+	c.now = c.calendar.Advance(t)
+	c.turn(&ch)
+	c.measure(readings, &ch)
+	if !c.plan.until.IsZero() && !c.now.Before(c.plan.until) {
+		c.rebuild(&ch)
+	}
+	c.offered = c.offered[:0]
+	for _, s := range c.states {
+		c.offered = append(c.offered, c.demand(s))
+	}
+	limits := c.scheme.Cycle(c.offered)
+	c.limit(limits, &ch)
+	for i, s := range c.states {
+		if s.class != share.BestEffort && len(s.spares) == 0 {
+			s.seizer.take(limits[i], s.reserved)
+		}
+	}
+	return ch
+}
+
+// measure takes readings and adds them to the accounts.
+func (c *Cycle) measure(readings []Reading, ch *Changes) {
+	for _, s := range c.states {
+		s.heard, s.fresh = false, false
+	}
+	for _, r := range readings {
+		s := c.byID[r.Flow]
+		if s == nil || s.fresh {
+			continue
+		}
+		first := !s.known
+		if s.step, s.fresh = s.meter.take(r, s.limit); s.fresh {
+			s.ran = true
+			s.offered = s.step.rate()
+			s.delivered = s.step.deliveredRate()
+		}
+		s.heard = s.fresh || first
+	}
+	c.lending.begin()
+	for _, s := range c.states {
+		if len(s.spares) > 0 || s.point.Kind == Nowhere {
+			continue
+		}
+		if !s.heard {
+			s.missing++
+			s.minute.Missing++
+			ch.Missing++
+		}
+		if s.ran {
+			c.lending.add(s.planned, float64(s.delivered))
+		}
+	}
+	for _, s := range c.states {
+		if s.fresh {
+			s.accounted.add(s.step, s.guarantee(), c.lending.part(s.planned), c.now)
+		}
+	}
+}
+
+// demand returns the offered rate that the scheme gets for a flow.
+func (c *Cycle) demand(s *state) unit.Rate {
+	if len(s.spares) == 0 {
+		if s.ran {
+			return s.offered
+		}
+		return s.reserved
+	}
+	var most unit.Rate
+	for _, i := range s.spares {
+		most = max(most, c.demand(c.states[i]))
+	}
+	return min(most, s.reserved)
+}
+
+// turn closes the accounts of a minute that has ended.
+func (c *Cycle) turn(ch *Changes) {
+	minute := c.now.Unix() / 60
+	for _, m := range c.ended {
+		if m.Minute != minute {
+			ch.Minutes = append(ch.Minutes, m)
+		}
+	}
+	c.ended = slices.DeleteFunc(c.ended, func(m Minute) bool { return m.Minute != minute })
+	for _, s := range c.states {
+		if s.minute.Minute == minute {
+			continue
+		}
+		if !s.minute.empty() {
+			ch.Minutes = append(ch.Minutes, s.minute)
+		}
+		s.minute = Minute{Minute: minute, Flow: s.id}
+	}
+}
+
+// rebuild makes the plan of the moment, and returns the limits until the next cycle.
+func (c *Cycle) rebuild(ch *Changes) []unit.Rate {
+	c.plan = c.network.planAt(c.lines, c.now)
+	c.lending = newLending(c.plan)
+	states, byID := make([]*state, len(c.plan.flows)), make(map[FlowID]*state, len(c.plan.flows))
+	for i, f := range c.plan.flows {
+		s := c.byID[f.id]
+		if s == nil {
+			s = &state{}
+			s.minute = Minute{Minute: c.now.Unix() / 60, Flow: f.id}
+			s.began = c.now
+			s.limit = f.reserved
+		}
+		if s.sent && s.point != f.point {
+			ch.Removed = append(ch.Removed, Limit{s.id, s.point, s.limit})
+			s.sent, s.known = false, false // another point has other counters
+		}
+		s.planned = f
+		s.held = min(s.held, f.reserved) // a reservation that was lowered is not seized
+		states[i], byID[f.id] = s, s
+	}
+	for _, s := range c.states {
+		if byID[s.id] != nil {
+			continue
+		}
+		if s.sent {
+			ch.Removed = append(ch.Removed, Limit{s.id, s.point, s.limit})
+		}
+		if !s.minute.empty() {
+			c.ended = append(c.ended, s.minute)
+		}
+	}
+	c.states, c.byID = states, byID
+	return c.scheme.SetNetwork(c.plan.reserved())
+}
+
+// limit sets the limits, and adds those that changed.
+func (c *Cycle) limit(limits []unit.Rate, ch *Changes) {
+	var rises []Limit
+	for i, s := range c.states {
+		was, sent := s.limit, s.sent
+		s.limit = limits[i]
+		if s.point.Kind == Nowhere || sent && was == s.limit {
+			continue
+		}
+		s.sent = true
+		if l := (Limit{s.id, s.point, s.limit}); sent && s.limit < was {
+			ch.Limits = append(ch.Limits, l)
+		} else {
+			rises = append(rises, l)
+		}
+	}
+	ch.Limits = append(ch.Limits, rises...)
+}
+
+// Limits returns all limits in force, for a point that lost its own. They are in the order of points, and then of flows.
+func (c *Cycle) Limits() []Limit {
+	var all []Limit
+	for _, s := range c.states {
+		if s.sent {
+			all = append(all, Limit{s.id, s.point, s.limit})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Limit) int {
+		return cmp.Or(cmp.Compare(a.Point.Kind, b.Point.Kind), a.Point.At.Compare(b.Point.At))
+	})
+	return all
+}

@@ -1,0 +1,61 @@
+package cycle
+
+import (
+	"time"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/unit"
+)
+
+// Reading is what has been counted of a flow until one moment.
+type Reading struct {
+	Flow FlowID
+	// At is the moment of counting, by a monotonic clock of the counter or of the reader. All readings of a flow are of one
+	// clock.
+	At time.Duration
+	// Offered has the bytes of layer 2 that arrived at the point, before its limit, and Delivered those that it passed.
+	// Delivered is fabric.Uncounted where the point does not count them. Both only grow. They may begin again: then the
+	// rate of that cycle is not known.
+	Offered, Delivered uint64
+}
+
+// measured is what a flow did between two readings.
+type measured struct {
+	took               time.Duration
+	offered, delivered uint64 // bytes
+}
+
+// rate and deliveredRate return the offered and the delivered rate, to the nearest bit/s.
+func (m measured) rate() unit.Rate          { return m.rateOf(m.offered) }
+func (m measured) deliveredRate() unit.Rate { return m.rateOf(m.delivered) }
+
+func (m measured) rateOf(bytes uint64) unit.Rate {
+	return unit.Rate(min(float64(bytes)*8/m.took.Seconds()+0.5, float64(unit.MaxRate)))
+}
+
+// meter makes amounts of the readings of a flow.
+type meter struct {
+	last  Reading
+	known bool
+}
+
+// take takes a reading. It reports false without an earlier one, if no time has passed since, and if a counter began again.
+// limit, in force since the earlier reading, stands for a counter of what passed.
+func (m *meter) take(now Reading, limit unit.Rate) (measured, bool) {
+	was, known := m.last, m.known
+	if known && now.At <= was.At {
+		return measured{}, false
+	}
+	m.last, m.known = now, true
+	uncounted := now.Delivered == fabric.Uncounted || was.Delivered == fabric.Uncounted
+	if !known || now.Offered < was.Offered || !uncounted && now.Delivered < was.Delivered {
+		return measured{}, false
+	}
+	d := measured{took: now.At - was.At, offered: now.Offered - was.Offered}
+	if uncounted {
+		d.delivered = min(d.offered, uint64(min(float64(limit)/8*d.took.Seconds(), float64(d.offered))))
+	} else {
+		d.delivered = now.Delivered - was.Delivered
+	}
+	return d, true
+}

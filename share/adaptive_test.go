@@ -1,0 +1,225 @@
+package share
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"headgate.dev/headgate/unit"
+)
+
+// oneLink returns a network of one link, with a flow for each reservation and class.
+func oneLink(capacity unit.Rate, flows ...ReservedFlow) ReservedNetwork {
+	n := ReservedNetwork{Capacities: []unit.Rate{capacity}}
+	for i, f := range flows {
+		f.Key, f.Links = fmt.Sprint("flow", i), []int{0}
+		n.Flows = append(n.Flows, f)
+	}
+	return n
+}
+
+// TestAdaptiveFigure31: the four intervals of figure 3.1 of reservations, in Mbit/s; each settles
+// within eight cycles at the exact rates.
+func TestAdaptiveFigure31(t *testing.T) {
+	a := NewAdaptive(0)
+	limits := a.SetNetwork(oneLink(10*unit.Gbit,
+		ReservedFlow{Reserved: 1 * unit.Gbit, Class: 1}, ReservedFlow{Reserved: 2 * unit.Gbit, Class: 2}, ReservedFlow{}))
+	for _, interval := range []struct{ offered, want []unit.Rate }{
+		{[]unit.Rate{1000, 2000, 6000}, []unit.Rate{1000, 2000, 6000}},
+		{[]unit.Rate{1000, 3500, 6000}, []unit.Rate{1000, 3500, 5500}},
+		{[]unit.Rate{2500, 3500, 6000}, []unit.Rate{2500, 3500, 4000}},
+		{[]unit.Rate{4500, 1500, 6000}, []unit.Rate{4500, 1500, 4000}},
+	} {
+		var offered []unit.Rate
+		for _, o := range interval.offered {
+			offered = append(offered, o*unit.Mbit)
+		}
+		for range 8 {
+			limits = a.Cycle(offered)
+		}
+		for i, want := range interval.want {
+			if got := min(offered[i], limits[i]); got != want*unit.Mbit {
+				t.Errorf("offered %v: flow %d gets %v, want %dMbit (limits %v)", offered, i, got, want, limits)
+			}
+		}
+	}
+}
+
+// TestAdaptiveReturn: a flow that wakes has its reservation in the cycle in which its first
+// packets are seen, and a TCP connection can begin before that.
+func TestAdaptiveReturn(t *testing.T) {
+	a := NewAdaptive(DefaultQuantum)
+	a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 40 * unit.Mbit, Class: 1}, ReservedFlow{Reserved: 10 * unit.Mbit, Class: 2}, ReservedFlow{}))
+	var limits []unit.Rate
+	for range 30 {
+		limits = a.Cycle([]unit.Rate{0, 60 * unit.Mbit, 80 * unit.Mbit})
+	}
+	if floor := 40 * unit.Mbit / 64; limits[0] != floor {
+		t.Errorf("a sleeping flow has %v, want %v", limits[0], floor)
+	}
+	if limits[1] < 60*unit.Mbit || limits[2] < 37*unit.Mbit {
+		t.Errorf("the unused reservation is not lent: %v", limits)
+	}
+	limits = a.Cycle([]unit.Rate{10 * 1514 * 8 * 2, 60 * unit.Mbit, 80 * unit.Mbit})
+	if limits[0] < 40*unit.Mbit {
+		t.Errorf("after the first packets the flow has %v of 40Mbit", limits[0])
+	}
+}
+
+// TestAdaptiveStops: a flow that stops sleeps after one cycle.
+func TestAdaptiveStops(t *testing.T) {
+	a := NewAdaptive(DefaultQuantum)
+	a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 40 * unit.Mbit, Class: 1}, ReservedFlow{}))
+	for range 30 {
+		a.Cycle([]unit.Rate{40 * unit.Mbit, 100 * unit.Mbit})
+	}
+	if limits := a.Cycle([]unit.Rate{0, 100 * unit.Mbit}); limits[0] > unit.Mbit || limits[1] < 99*unit.Mbit {
+		t.Errorf("one cycle after a flow stopped, the limits are %v", limits)
+	}
+}
+
+// TestAdaptiveBursty: a flow that is on and off in alternate cycles does not lose its reservation
+// in each: the delay of seizures grows after the first false ones.
+func TestAdaptiveBursty(t *testing.T) {
+	a := NewAdaptive(DefaultQuantum)
+	a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 40 * unit.Mbit, Class: 1}, ReservedFlow{}))
+	lost := 0
+	var limit unit.Rate
+	for c := range 3600 {
+		offered := unit.Rate(c%2) * 40 * unit.Mbit
+		if c > 0 && offered > limit {
+			lost++
+		}
+		limit = a.Cycle([]unit.Rate{offered, 100 * unit.Mbit})[0]
+	}
+	if n := a.FalseSeizures(0); n == 0 || n > 30 || lost > 60 {
+		t.Errorf("a bursty flow has %d false seizures and %d cycles with losses in an hour", n, lost)
+	}
+}
+
+// tcp is a model of a greedy TCP connection behind a limit: it doubles until it reaches the
+// limit, and then offers the part of it that its congestion control attains.
+type tcp struct{ rate, attains float64 }
+
+func (c *tcp) offer(limit unit.Rate, noise float64) unit.Rate {
+	c.rate = min(4*max(c.rate, 1e5), c.attains*float64(limit))
+	return unit.Rate(c.rate * (1 + noise))
+}
+
+// TestAdaptiveTCP: a TCP connection never offers more than its limit. It has its reservation
+// among greedy flows of its class, and grows to the whole link against best effort.
+func TestAdaptiveTCP(t *testing.T) {
+	for _, c := range []struct{ attains, noise, reserved, grown float64 }{
+		{1, 0, 19.9, 90}, {0.97, 0.01, 19, 85}, {0.93, 0.03, 18, 80}, {0.88, 0.05, 15, 70},
+	} {
+		t.Run(fmt.Sprint(c.attains), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(1, 2))
+			for _, rival := range []int{1, BestEffort} {
+				a := NewAdaptive(DefaultQuantum)
+				limits := a.SetNetwork(oneLink(100*unit.Mbit,
+					ReservedFlow{Reserved: 20 * unit.Mbit, Class: 1}, ReservedFlow{Reserved: 80 * unit.Mbit, Class: rival}))
+				conn, sum := tcp{attains: c.attains}, 0.
+				for cycle := range 600 {
+					offered := conn.offer(limits[0], c.noise*rnd.NormFloat64())
+					if cycle >= 60 {
+						sum += float64(min(offered, limits[0])) / 540 / 1e6
+					}
+					limits = a.Cycle([]unit.Rate{offered, 200 * unit.Mbit})
+				}
+				want := c.reserved
+				if rival == BestEffort {
+					want = c.grown
+				}
+				if sum < want {
+					t.Errorf("against class %d it has %.2f Mbit/s, want %g", rival, sum, want)
+				}
+				t.Logf("against class %d: %.2f Mbit/s", rival, sum)
+			}
+		})
+	}
+}
+
+// TestAdaptiveTCPKeeps: in 95 of 100 seeds a TCP connection that attains a part of its limit gets that part of its reservation,
+// up to 3 %, among greedy flows of its class.
+func TestAdaptiveTCPKeeps(t *testing.T) {
+	for _, c := range []struct{ attains, noise float64 }{{0.93, 0.03}, {0.9, 0.05}, {0.88, 0.01}, {0.88, 0.03}, {0.88, 0.05}, {0.86, 0.05}} {
+		var all []float64
+		for seed := range uint64(100) {
+			rnd := rand.New(rand.NewPCG(seed, 2))
+			a := NewAdaptive(DefaultQuantum)
+			limits := a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 20 * unit.Mbit, Class: 1}, ReservedFlow{Reserved: 80 * unit.Mbit, Class: 1}))
+			conn, sum := tcp{attains: c.attains}, 0.
+			for cycle := range 600 {
+				offered := conn.offer(limits[0], c.noise*rnd.NormFloat64())
+				if cycle >= 60 {
+					sum += float64(min(offered, limits[0])) / 540 / 20e6
+				}
+				limits = a.Cycle([]unit.Rate{offered, 200 * unit.Mbit})
+			}
+			all = append(all, sum)
+		}
+		slices.Sort(all)
+		t.Logf("attains %.2f with noise %.2f: %.3f of its reservation in the median, %.3f in the 5th percentile, %.3f at least", c.attains, c.noise, all[50], all[5], all[0])
+		if all[5] < 0.97*c.attains {
+			t.Errorf("attains %.2f with noise %.2f: %.3f of its reservation in the 5th percentile", c.attains, c.noise, all[5])
+		}
+	}
+}
+
+// TestAdaptiveKeys: flows that come and go leave the state of the others as it is.
+func TestAdaptiveKeys(t *testing.T) {
+	n := oneLink(100*unit.Mbit, ReservedFlow{Reserved: 40 * unit.Mbit, Class: 1}, ReservedFlow{Reserved: 10 * unit.Mbit, Class: 2}, ReservedFlow{})
+	a := NewAdaptive(0)
+	a.SetNetwork(n)
+	for range 6 {
+		a.Cycle([]unit.Rate{30 * unit.Mbit, 20 * unit.Mbit, 90 * unit.Mbit})
+	}
+	n.Flows = append([]ReservedFlow{{Key: "new", Links: []int{0}, Reserved: 25 * unit.Mbit, Class: 3}}, n.Flows[0], n.Flows[2])
+	limits := a.SetNetwork(n)
+	if want := []unit.Rate{25 * unit.Mbit, a.Claim(1), 100*unit.Mbit - 25*unit.Mbit - a.Claim(1)}; !slices.Equal(limits, want) || a.Claim(1) > 31*unit.Mbit {
+		t.Errorf("a new and a removed flow: limits %v, want %v", limits, want)
+	}
+	if !slices.Equal(a.Changed(), []int{0, 2}) {
+		t.Errorf("changed %v, want the new flow and best effort", a.Changed())
+	}
+}
+
+// BenchmarkAdaptive: 10,000 flows on 1,000 switches of three links, of which a tenth change per
+// cycle. The target is 100 ms.
+func BenchmarkAdaptive(b *testing.B) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	n := ReservedNetwork{Capacities: make([]unit.Rate, 3000)}
+	for l := range n.Capacities {
+		n.Capacities[l] = unit.Rate(1+rnd.IntN(10)) * unit.Gbit
+	}
+	offered := make([]unit.Rate, 10_000)
+	for i := range offered {
+		f := ReservedFlow{Key: fmt.Sprint(i), Reserved: unit.Rate(1+rnd.IntN(50)) * unit.Mbit, Class: rnd.IntN(5)}
+		for range 5 {
+			f.Links = append(f.Links, rnd.IntN(len(n.Capacities)))
+		}
+		n.Flows = append(n.Flows, f)
+	}
+	draw := func(i int) { offered[i] = unit.Rate(rnd.IntN(400)) * unit.Mbit }
+	for i := range offered {
+		draw(i)
+	}
+	a := NewAdaptive(DefaultQuantum)
+	a.SetNetwork(n)
+	messages, cycles := 0, 0
+	for b.Loop() {
+		noisy := slices.Clone(offered)
+		for i := range noisy {
+			if rnd.IntN(10) == 0 {
+				draw(i)
+			}
+			noisy[i] = unit.Rate(float64(offered[i]) * math.Exp(0.02*rnd.NormFloat64()))
+		}
+		a.Cycle(noisy)
+		messages += len(a.Changed())
+		cycles++
+	}
+	b.ReportMetric(float64(messages)/float64(cycles), "messages/op")
+}

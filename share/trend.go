@@ -1,0 +1,163 @@
+package share
+
+import "math"
+
+// Constants of the trend test; TestNoise measures the error rates that follow from them.
+const (
+	// trendMemory is the number of samples over which level and noise are averaged. With 32, the
+	// estimate of the noise has a standard error of 11 %.
+	trendMemory = 32
+	// warmUp is the number of differences before which the noise counts as at least warmUpNoise,
+	// and for the test as at least warmUpTest.
+	warmUp      = 8
+	warmUpNoise = 0.02
+	warmUpTest  = 0.05
+	// exactNoise is the relative noise that is ignored: 0.5 % of Gaussian noise around a limit
+	// costs 0.2 % of the rate. The test itself uses at least leastNoise, so that it sees a fall of
+	// 1 % of an exact counter at once.
+	exactNoise = 0.005
+	leastNoise = 0.002
+	// A difference of more than outlier standard deviations is a step of the rate and not noise, unless
+	// it is one of more than stepSamples in a row: a step within a cycle appears as two.
+	outlier, stepSamples = 3, 2
+	// leastFall is the fall that is to be seen within three samples: 20 %, as a logarithm.
+	leastFall = 0.223
+	// A rise needs one sample 6 standard deviations above the level, or several that exceed it by
+	// more than 1 and total 5: once in 112,000 samples of noise (Siegmund, Sequential Analysis,
+	// equation 2.57).
+	riseDrift, riseLimit = 1, 5
+)
+
+// change is what a sample says about the level of a rate.
+type change int
+
+const (
+	steady change = iota
+	rose
+	fell
+)
+
+// trend tells changes of a rate from noise. It is the cumulative sum test of Page (Continuous
+// Inspection Schemes, Biometrika 41, 1954) in both directions, on the logarithm of the rate. The
+// variance comes from successive differences (von Neumann, 1941), which a drift of the level
+// hardly changes.
+//
+// The test for a fall is as sensitive as a fall of 20 % within three samples requires. Where the
+// noise is at most 5 % and known, a false fall occurs less than once in 10^6 samples. At 10 %,
+// three samples of a fall of 20 % contain 3.9 standard deviations, which no test sees nine times
+// out of ten without frequent false falls. These take little: the level that follows carries a
+// margin for its own standard error (margin), and a level that proves too low is corrected only after
+// several samples.
+//
+// Measured over 200 flow hours at one sample a second (TestNoise): 0.005, 0.145 and 0.21 false
+// seizures a flow and hour at 1, 5 and 10 % of noise; limits cost 0.002 % of a constant rate
+// at 5 %, and 0.25 % at 10 %. A fall of 20 % is seen within three samples in 98 % of cases at 5 %,
+// and in 84 % at 10 % (TestFall).
+type trend struct {
+	level    float64 // the mean rate since the last change
+	samples  int     // that level is the mean of, up to trendMemory
+	last     float64 // the latest rate, 0 if none
+	variance float64 // of the relative rate
+	diffs    int     // differences in variance, up to trendMemory
+	outliers int     // successive ones
+	low      drift
+	high     drift
+}
+
+// drift is one direction of the cumulative sum: the sum, and the rates since it was zero.
+type drift struct {
+	sum, rates float64
+	n          int
+}
+
+// add adds a deviation, and returns the mean rate since the change if the sum exceeds limit. If
+// the deviation alone exceeds it, the rate before was another one.
+func (d *drift) add(deviation, limit, rate float64) (level float64, n int, changed bool) {
+	if d.sum += deviation; d.sum <= 0 {
+		*d = drift{}
+		return 0, 0, false
+	}
+	d.rates += rate
+	d.n++
+	switch {
+	case deviation > limit:
+		return rate, 1, true
+	case d.sum > limit:
+		return d.rates / float64(d.n), d.n, true
+	}
+	return 0, 0, false
+}
+
+// observe takes the next rate, which must be positive, and returns what it changes.
+func (t *trend) observe(rate float64) change {
+	if t.samples == 0 {
+		t.restart(rate, 1)
+		t.last = rate
+		return steady
+	}
+	defer t.learnNoise(rate)
+	noise := max(t.noise(), leastNoise)
+	if t.diffs < warmUp {
+		noise = max(noise, warmUpTest)
+	}
+	z := math.Log(rate/t.level) / (noise * math.Sqrt(1+1/float64(t.samples)))
+	fallDrift, fallLimit := fallTest(noise)
+	if level, n, yes := t.low.add(-z-fallDrift, fallLimit, rate); yes {
+		t.restart(level, n)
+		return fell
+	}
+	if level, n, yes := t.high.add(z-riseDrift, riseLimit, rate); yes {
+		t.restart(level, n)
+		return rose
+	}
+	t.samples = min(t.samples+1, trendMemory)
+	t.level += (rate - t.level) / float64(t.samples)
+	return steady
+}
+
+// fallTest returns the drift and the limit of the test for a fall. The drift is half of the fall
+// to be seen, which is the best for it. The limit is what the sum of three samples exceeds in
+// nine of ten cases if level and noise are known.
+func fallTest(noise float64) (drift, limit float64) {
+	drift = min(max(leastFall/2/noise, 1), 2.5)
+	return drift, min(max(3*drift-2.6, 0.7), 2.5)
+}
+
+func (t *trend) restart(level float64, n int) {
+	t.level, t.samples = level, n
+	t.low, t.high = drift{}, drift{}
+}
+
+// forget ends the level, but not what is known about the noise.
+func (t *trend) forget() { t.samples, t.last = 0, 0 }
+
+func (t *trend) learnNoise(rate float64) {
+	most := outlier * max(t.noise(), exactNoise)
+	d := math.Abs(math.Log(rate/t.last)) / math.Sqrt2
+	t.last = rate
+	if d > most {
+		if t.outliers++; t.outliers <= stepSamples {
+			return
+		}
+		d = most
+	} else {
+		t.outliers = 0
+	}
+	t.diffs = min(t.diffs+1, trendMemory)
+	t.variance += (d*d - t.variance) / float64(t.diffs)
+}
+
+// noise returns the standard deviation of one sample, relative to the level.
+func (t *trend) noise() float64 {
+	sd := math.Sqrt(t.variance)
+	if t.diffs < warmUp {
+		return max(sd, warmUpNoise)
+	}
+	return sd
+}
+
+// margin returns the part of the level to add for noise: one standard deviation of a sample, above
+// which 8 % of a deviation would be lost, and the 95th percentile of the level's own error.
+func (t *trend) margin() float64 {
+	return max(t.noise()-exactNoise, 0) * (1 + 1.65/math.Sqrt(float64(t.samples)))
+}
