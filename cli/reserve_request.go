@@ -23,6 +23,7 @@ type reservationFlags struct {
 	class, paths                               int
 	length                                     time.Duration
 	protected                                  bool
+	push                                       string
 }
 
 const momentUsage = "such as 18:00, \"2026-05-01 18:00\", 2026-05-01T18:00:00Z or +2h"
@@ -42,6 +43,9 @@ func newReservationFlags(c *cobra.Command) *reservationFlags {
 	c.Flags().Var(&f.volume, "volume", "move this many bytes by --until, such as 2TB: the rate and the duration follow")
 	c.Flags().IntVar(&f.paths, "paths", 1, "divide the rate among this many disjoint paths")
 	c.Flags().BoolVar(&f.protected, "protected", false, "reserve a disjoint spare path, to which the traffic changes when a path fails")
+	f.push = "ahead"
+	c.Flags().Var(enumFlag{&f.push, []string{"ahead", "on-demand"}}, "push", "when the switches of the path are programmed: before the start, or when the first packet comes")
+	completeFlag(c, "push", oneOf("ahead", "on-demand"))
 	f.disjoint = string(api.DisjointByLink)
 	c.Flags().Var(enumFlag{&f.disjoint, []string{"link", "switch"}}, "disjoint", "what paths do not have in common")
 	completeFlag(c, "disjoint", oneOf("link", "switch"))
@@ -108,6 +112,9 @@ func (f *reservationFlags) request(c *cobra.Command, q request, now time.Time) (
 	}
 	if f.protected {
 		r.Protected = &f.protected
+	}
+	if f.push == "on-demand" {
+		r.OnDemand = new(true)
 	}
 	if set("disjoint") {
 		r.Disjoint = new(api.ReservationDisjoint(f.disjoint))

@@ -68,6 +68,7 @@ func reservationDocument(s *source, n *node) Reservation {
 		{"volume", one(d, &r.Volume, reservedVolume)},
 		{"paths", one(d, &r.Paths, pathCount)},
 		{"protected", one(d, &r.Protected, boolean)},
+		{"push", one(d, &r.OnDemand, onDemand)},
 		{"disjoint", one(d, &r.Disjoint, disjointness)},
 		{"avoid", func(n *node, key string) {
 			d.each(n, key, "a link", func(n *node, key string) { r.AvoidNames = append(r.AvoidNames, d.avoided(n, key)) })

@@ -45,6 +45,9 @@ func PrintReservation(r reserve.Request) []byte {
 	if r.Protected {
 		p.line("protected: true")
 	}
+	if r.OnDemand {
+		p.line("push: %s", pushOnDemand)
+	}
 	p.line("disjoint: %s", DisjointText(r.Disjoint))
 	if len(r.AvoidNames) > 0 {
 		p.line("avoid: [%s]", strings.Join(texts(r.AvoidNames, func(ends [2]string) string {

@@ -44,7 +44,7 @@ func TestReservation(t *testing.T) {
 			},
 			Class: 2, Forward: 100 * unit.Mbit, Reverse: 10 * unit.Mbit,
 			Start: at("2150-01-31T21:00:00Z"), Duration: 2 * time.Hour, Until: at("2150-02-01T06:00:00Z"),
-			Paths: 2, Protected: true, Disjoint: fabric.BySwitch,
+			Paths: 2, Protected: true, OnDemand: true, Disjoint: fabric.BySwitch,
 			AvoidNames: [][2]string{{"s1/3", "s2/eth4"}, {"0000000000000001/4", "r1/eth1"}},
 		},
 		{

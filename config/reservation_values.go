@@ -131,6 +131,19 @@ func pathCount(s string) (int, error) {
 	return v, nil
 }
 
+const pushOnDemand = "on-demand"
+
+// onDemand parses when the switches of a path get what a reservation needs.
+func onDemand(s string) (bool, error) {
+	switch s {
+	case "ahead":
+		return false, nil
+	case pushOnDemand:
+		return true, nil
+	}
+	return false, fmt.Errorf("%q is not when switches are programmed: write ahead, before the reservation begins, or %s, when its first packet comes", s, pushOnDemand)
+}
+
 func disjointness(s string) (fabric.Disjointness, error) {
 	switch s {
 	case "links":

@@ -64,6 +64,7 @@ type ReservationRequest struct {
 	Volume    uint64            `json:"volume_bytes,omitempty"`
 	Paths     int               `json:"paths,omitempty"`
 	Protected bool              `json:"protected,omitempty"`
+	OnDemand  bool              `json:"on_demand,omitempty"`
 	// Disjoint is "" for paths without a common cable, "switch" for paths without a common switch.
 	Disjoint string            `json:"disjoint,omitempty"`
 	Avoid    []ReservationLink `json:"avoid,omitempty"`
@@ -129,7 +130,7 @@ func DocumentOf(r reserve.Reservation, created, changed time.Time) Reservation {
 		RateBps: uint64(r.Forward), BackBps: uint64(r.Reverse), Degraded: r.Degraded, Generation: r.Generation, Created: created, Changed: changed,
 		Request: ReservationRequest{
 			From: endOf(q.Source), To: endOf(q.Destination), Class: q.Class, RateBps: uint64(q.Forward), BackBps: uint64(q.Reverse),
-			Start: q.Start, Until: q.Until, Duration: int64(q.Duration), Volume: uint64(q.Volume), Paths: q.Paths, Protected: q.Protected,
+			Start: q.Start, Until: q.Until, Duration: int64(q.Duration), Volume: uint64(q.Volume), Paths: q.Paths, Protected: q.Protected, OnDemand: q.OnDemand,
 		},
 	}
 	if q.Disjoint == fabric.BySwitch {
@@ -163,7 +164,7 @@ func (d Reservation) Granted() (reserve.Reservation, error) {
 		Start: d.Start, End: d.End, Since: d.ValidFrom, Forward: unit.Rate(d.RateBps), Reverse: unit.Rate(d.BackBps), Degraded: d.Degraded, Generation: d.Generation,
 		Request: reserve.Request{
 			ID: d.ID(), Source: from, Destination: to, Class: q.Class, Forward: unit.Rate(q.RateBps), Reverse: unit.Rate(q.BackBps),
-			Start: q.Start, Until: q.Until, Duration: time.Duration(q.Duration), Volume: unit.Bytes(q.Volume), Paths: q.Paths, Protected: q.Protected,
+			Start: q.Start, Until: q.Until, Duration: time.Duration(q.Duration), Volume: unit.Bytes(q.Volume), Paths: q.Paths, Protected: q.Protected, OnDemand: q.OnDemand,
 		},
 	}
 	switch q.Disjoint {

@@ -1581,6 +1581,9 @@ type NewReservation struct {
 	From ReservationEnd `json:"from"`
 	Name Name           `json:"name"`
 
+	// OnDemand Program the switches of the path when the first packet comes, and not before. Traffic is without the reservation until then, a second at most.
+	OnDemand *bool `json:"on_demand,omitempty"`
+
 	// Owner Default: the tenant of the caller, or the operator. Only an operator can reserve for a tenant.
 	Owner *ReservationOwner `json:"owner,omitempty"`
 
@@ -2296,6 +2299,9 @@ type ReservationRequest struct {
 
 	// From One end of a reservation. One of host, site, prefix and vlan must be set.
 	From ReservationEnd `json:"from"`
+
+	// OnDemand Program the switches of the path when the first packet comes, and not before. Traffic is without the reservation until then, a second at most.
+	OnDemand *bool `json:"on_demand,omitempty"`
 
 	// Paths The number of disjoint paths among which the rates are divided.
 	Paths *int `json:"paths,omitempty"`

@@ -25,7 +25,7 @@ var protocols = map[string]uint8{"icmp": 1, "tcp": 6, "udp": 17, "dccp": 33, "ic
 func requestFrom(id reserve.ID, b api.ReservationRequest) (r reserve.Request, err error) {
 	r = reserve.Request{
 		ID: id, Class: valueOr(b.Class, defaultClass), Start: valueOr(b.Start, time.Time{}).UTC(), Until: valueOr(b.Until, time.Time{}).UTC(),
-		Paths: valueOr(b.Paths, 0), Protected: valueOr(b.Protected, false),
+		Paths: valueOr(b.Paths, 0), Protected: valueOr(b.Protected, false), OnDemand: valueOr(b.OnDemand, false),
 	}
 	if valueOr(b.Disjoint, api.DisjointByLink) == api.DisjointBySwitch {
 		r.Disjoint = fabric.BySwitch
@@ -196,6 +196,9 @@ func requestOf(r reserve.Request) api.ReservationRequest {
 	}
 	if r.Protected {
 		out.Protected = &r.Protected
+	}
+	if r.OnDemand {
+		out.OnDemand = &r.OnDemand
 	}
 	if r.Disjoint == fabric.BySwitch {
 		out.Disjoint = new(api.DisjointBySwitch)

@@ -32,6 +32,7 @@ type Reservation struct {
 	// Disjoint is links or switches.
 	Disjoint  string      `json:"disjoint"`
 	Protected bool        `json:"protected"`
+	OnDemand  bool        `json:"on_demand"`
 	Avoid     [][2]string `json:"avoid,omitempty"`
 }
 
@@ -39,7 +40,7 @@ func reservations(set config.Set) (out []Reservation) {
 	for _, r := range set.Reservations {
 		one := Reservation{
 			File: r.File, Line: r.Line, Name: r.Name, From: r.Source.String(), To: r.Destination.String(), Class: r.Class,
-			Start: r.Start, Until: r.Until, Paths: max(r.Paths, 1), Disjoint: config.DisjointText(r.Disjoint), Protected: r.Protected, Avoid: r.AvoidNames,
+			Start: r.Start, Until: r.Until, Paths: max(r.Paths, 1), Disjoint: config.DisjointText(r.Disjoint), Protected: r.Protected, OnDemand: r.OnDemand, Avoid: r.AvoidNames,
 		}
 		for _, f := range r.Flows {
 			one.Flows = append(one.Flows, config.FlowText(f))
@@ -81,6 +82,9 @@ func (r Reservation) write(w io.Writer) {
 			share = "links and no switches"
 		}
 		fmt.Fprintf(w, "  over %s, which share no %s\n", paths, share)
+	}
+	if r.OnDemand {
+		fmt.Fprintln(w, "  switches are programmed when its first packet comes")
 	}
 	for _, ends := range r.Avoid {
 		fmt.Fprintf(w, "  without link %s - %s\n", ends[0], ends[1])

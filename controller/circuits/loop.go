@@ -50,13 +50,15 @@ type Loop struct {
 	top          *fabric.Topology
 	reservations []reserve.Reservation
 
+	demand demand
+
 	plan plan
 	set  bool // the switches have a plan
 }
 
 // New returns a loop without circuits. now is the clock.
 func New(s Switches, b Book, now func() time.Time) *Loop {
-	return &Loop{switches: s, book: b, now: now, began: now(), cycle: cycle.New(share.NewAdaptive(share.DefaultQuantum))}
+	return &Loop{switches: s, book: b, now: now, began: now(), demand: demand{}, cycle: cycle.New(share.NewAdaptive(share.DefaultQuantum))}
 }
 
 // Run gives the switches what they should have, once per Interval and when reservations change, until ctx ends.
@@ -91,7 +93,13 @@ func (l *Loop) Update() {
 			n.BestEffort = append(n.BestEffort, a)
 		}
 	}
-	l.enforce(l.cycle.Set(n, l.time()), true)
+	ch := l.cycle.Set(n, l.time())
+	if !l.set {
+		for _, f := range l.cycle.Flows() {
+			l.demand.assume(keyOf(f.Flow), l.now())
+		}
+	}
+	l.enforce(ch, true)
 }
 
 // current returns the reservations that have not ended by the calendar of the cycle, which a step of the clock does not move. The book
@@ -113,7 +121,7 @@ func (l *Loop) Step(ctx context.Context) {
 		readings = l.read(ctx)
 	}
 	ch := l.cycle.Step(l.time(), readings)
-	l.enforce(ch, false)
+	l.enforce(ch, l.demanded())
 	if len(ch.Removed) > 0 { // links on which nothing is reserved any more need no limit
 		l.Update()
 	}
@@ -127,6 +135,7 @@ func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
 		if !ok {
 			continue
 		}
+		l.demand.count(k, r.OfferedBytes, l.now())
 		parts := uint64(len(flows))
 		for _, f := range flows {
 			all = append(all, cycle.Reading{Flow: f, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts})
@@ -135,13 +144,23 @@ func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
 	return all
 }
 
+// demanded reports whether a circuit that is pushed on demand has begun or ceased to have traffic.
+func (l *Loop) demanded() bool {
+	for _, c := range l.plan.circuits {
+		if k := l.plan.keys[c.Number]; l.plan.onDemand[k] && c.Waiting != l.demand.waits(k, l.now()) {
+			return true
+		}
+	}
+	return false
+}
+
 // enforce passes on changes: limits alone, unless the circuits are others, which they may be without a change of limits if the reservations or the
 // network changed.
 func (l *Loop) enforce(ch cycle.Changes, changed bool) {
 	if l.set && len(ch.Limits) == 0 && len(ch.Removed) == 0 && !changed {
 		return
 	}
-	now := planOf(l.reservations, l.cycle.Flows())
+	now := planOf(l.reservations, l.cycle.Flows(), func(k key) bool { return l.demand.waits(k, l.now()) })
 	before := l.plan
 	l.plan = now
 	if !l.set || !now.same(before) {

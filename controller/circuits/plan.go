@@ -36,12 +36,14 @@ type plan struct {
 	circuits []program.Circuit
 	numbers  map[key]uint32
 	flows    map[key][]cycle.FlowID // of each circuit
+	onDemand map[key]bool           // circuits that wait for traffic
+	keys     map[uint32]key         // by number
 }
 
 // planOf returns the circuits of the flows of a cycle. Those that a switch limits have the total of their paths as the rate, and the others
-// only take their paths.
-func planOf(reservations []reserve.Reservation, flows []cycle.Status) plan {
-	p := plan{numbers: map[key]uint32{}, flows: map[key][]cycle.FlowID{}}
+// only take their paths. waits reports which of those that are pushed on demand have no traffic.
+func planOf(reservations []reserve.Reservation, flows []cycle.Status, waits func(key) bool) plan {
+	p := plan{numbers: map[key]uint32{}, flows: map[key][]cycle.FlowID{}, onDemand: map[key]bool{}, keys: map[uint32]key{}}
 	rates := map[key]unit.Rate{}
 	byID := make(map[reserve.ID]reserve.Reservation, len(reservations))
 	for _, r := range reservations {
@@ -69,13 +71,16 @@ func planOf(reservations []reserve.Reservation, flows []cycle.Status) plan {
 		if k.port != (fabric.PortID{}) {
 			c = program.Circuit{From: k.port, Unreserved: true}
 		} else {
-			c = circuit(byID[k.reservation], k.reverse)
+			r := byID[k.reservation]
+			c = circuit(r, k.reverse)
+			p.onDemand[k] = r.Request.OnDemand
+			c.Waiting = r.Request.OnDemand && waits(k)
 		}
 		c.Number, c.Name, c.Rate = number(k, taken), k.String(), rates[k]
 		if c.Unreserved {
 			c.Rate = max(c.Rate, 1) // none would be no limit
 		}
-		p.numbers[k] = c.Number
+		p.numbers[k], p.keys[c.Number] = c.Number, k
 		p.circuits = append(p.circuits, c)
 	}
 	return p
@@ -119,7 +124,7 @@ func circuit(r reserve.Reservation, reverse bool) program.Circuit {
 func (p plan) same(o plan) bool {
 	return slices.EqualFunc(p.circuits, o.circuits, func(a, b program.Circuit) bool {
 		return a.Number == b.Number && a.From == b.From && a.To == b.To && a.VLAN == b.VLAN && a.Source == b.Source && a.Destination == b.Destination &&
-			a.Class == b.Class && a.Unreserved == b.Unreserved && (a.Rate == 0) == (b.Rate == 0) && slices.Equal(a.Flows, b.Flows) &&
+			a.Class == b.Class && a.Unreserved == b.Unreserved && a.Waiting == b.Waiting && (a.Rate == 0) == (b.Rate == 0) && slices.Equal(a.Flows, b.Flows) &&
 			slices.EqualFunc(a.Paths, b.Paths, slices.Equal) && slices.Equal(a.Spare, b.Spare)
 	})
 }

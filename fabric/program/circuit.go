@@ -36,6 +36,9 @@ type Circuit struct {
 	Class int
 	// DSCP is set in the IP packets of the circuit, 1 to 63. 0 leaves it as it is.
 	DSCP uint8
+	// Waiting is a circuit without traffic: its first switch counts what comes of it, and sends that like traffic without a circuit.
+	// It needs no meter and nothing on other switches. Where the first switch has too few tables for that the circuit does not wait.
+	Waiting bool
 	// Unreserved makes it all traffic without a circuit that the switch of From sends by port From to another switch. It has a Number,
 	// a Name, From and a Rate, and nothing else.
 	Unreserved bool

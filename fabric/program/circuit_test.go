@@ -661,3 +661,53 @@ func TestConcerned(t *testing.T) {
 		check("the end", one, nil, 1, 2, 4)
 	})
 }
+
+// A circuit that waits for traffic counts it at its first switch, which sends it like other traffic. It needs nothing else, and begins and ends like
+// others. A switch with one table does not let it wait.
+func TestWaitingCircuit(t *testing.T) {
+	for name, kind := range map[string]model{"whole": whole, "one table": oneFull} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, c := ring(t, kind)
+				// has returns what the switches have for the circuit.
+				has := func() (flows, meters int, packets uint64) {
+					for _, s := range w.sw {
+						meters += len(slices.DeleteFunc(s.Meters(), func(m openflow.MeterCounters) bool { return !IsCircuitMeter(m.Meter) }))
+						for _, f := range s.Flows() {
+							if !isCircuitFlow(f.Cookie) {
+								continue
+							}
+							flows++
+							if k, _ := KindOf(f.Cookie); k == KindCircuit {
+								packets += f.Packets
+							}
+						}
+					}
+					return flows, meters, packets
+				}
+				w.setCircuits(c)
+				whole, _, _ := has()
+				c.Waiting = true
+				w.setCircuits(c)
+				flows, meters, before := has()
+				if waits := name == "whole"; waits && (flows != 1 || meters != 0) || !waits && (flows != whole || meters != 1) {
+					t.Errorf("the circuit that waits has %d of %d flows and %d meters", flows, whole, meters)
+				}
+				if _, to := w.crossed(0, datagram(0, 3, 1, 2, 100)); !slices.Equal(to, []int{3}) {
+					t.Errorf("a datagram of it reaches %v", to)
+				}
+				if _, _, now := has(); now != before+1 {
+					t.Errorf("%d datagrams were counted, want 1", now-before)
+				}
+				if s, _ := w.c.Circuits.State(c.Number); s.BestEffort || len(s.Lacks) > 0 {
+					t.Errorf("its state is %+v", s)
+				}
+				c.Waiting = false
+				w.setCircuits(c)
+				if over, _ := w.crossed(0, datagram(0, 3, 1, 2, 100)); !reflect.DeepEqual(over, along(c.Paths[0])) {
+					t.Errorf("with traffic it goes over %v", over)
+				}
+			})
+		})
+	}
+}

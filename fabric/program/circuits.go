@@ -120,6 +120,9 @@ type planned struct {
 func (p *circuitPlanner) survey(circuits []Circuit) []*planned {
 	all := make([]*planned, 0, len(circuits))
 	for _, c := range circuits {
+		if c.Waiting = c.Waiting && p.canWait(c.From.Switch); c.Waiting {
+			c.Rate, c.Paths, c.Spare = 0, nil, nil
+		}
 		one := &planned{Circuit: c}
 		if one.fault = one.check(); one.fault == nil && !c.Unreserved {
 			one.fault = p.resolve(one)
@@ -137,6 +140,12 @@ func (p *circuitPlanner) survey(circuits []Circuit) []*planned {
 	}
 	slices.SortStableFunc(all, func(a, b *planned) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Number, b.Number)) })
 	return all
+}
+
+// canWait reports whether a switch can count the traffic of a circuit and send it like other traffic.
+func (p *circuitPlanner) canWait(id fabric.DPID) bool {
+	s, ok := p.t.Switch(id)
+	return ok && !formOf(s.Capabilities).flat
 }
 
 func (p *circuitPlanner) add(r route, c *planned) {
@@ -164,7 +173,7 @@ func (p *circuitPlanner) resolve(c *planned) error {
 	if len(c.hosts) == 0 {
 		return fmt.Errorf("no host of VLAN %d is known at port %s: its traffic is best effort until one sends a frame", c.VLAN, p.t.PortLabel(c.To))
 	}
-	if c.From.Switch == c.To.Switch {
+	if c.From.Switch == c.To.Switch || c.Waiting {
 		return nil
 	}
 	multiple := true

@@ -131,6 +131,9 @@ type Request struct {
 	// Protected asks for one disjoint path more, of the rate of one of the others, to which traffic changes when a path
 	// fails.
 	Protected bool
+	// OnDemand asks for flows and meters on the switches of the path when traffic comes, and none before: switches
+	// with few have room for more reservations. The traffic before that, of a cycle at most, is sent without the reservation.
+	OnDemand bool
 	// Disjoint says what the paths may not have in common.
 	Disjoint fabric.Disjointness
 	// Avoid are links that the paths may not use, for example before maintenance.

@@ -593,6 +593,8 @@ export type NewReservation = {
 	/** One end of a reservation. One of host, site, prefix and vlan must be set. */
 	from: ReservationEnd;
 	name: Name;
+	/** Program the switches of the path when the first packet comes, and not before. Traffic is without the reservation until then, a second at most. */
+	on_demand?: boolean;
 	/** Default: the tenant of the caller, or the operator. Only an operator can reserve for a tenant. */
 	owner?: ReservationOwner;
 	/** The number of disjoint paths among which the rates are divided. */
@@ -1067,6 +1069,8 @@ export type ReservationRequest = {
 	flows?: (ReservationFlow)[];
 	/** One end of a reservation. One of host, site, prefix and vlan must be set. */
 	from: ReservationEnd;
+	/** Program the switches of the path when the first packet comes, and not before. Traffic is without the reservation until then, a second at most. */
+	on_demand?: boolean;
 	/** The number of disjoint paths among which the rates are divided. */
 	paths?: number;
 	/** Reserve a disjoint spare path, to which traffic changes when a path fails. */
