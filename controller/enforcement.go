@@ -65,3 +65,24 @@ func (h *hub) interfaces() map[fabric.MAC]points.Interface {
 	}
 	return points.ByMAC(facts)
 }
+
+// reservationAgents implements circuits.Agents with the agents that are connected to this controller.
+type reservationAgents struct{ h *hub }
+
+func (a reservationAgents) Interfaces() map[fabric.MAC]points.Interface { return a.h.interfaces() }
+func (a reservationAgents) Measured() map[string]points.Measured        { return a.h.measured.Take() }
+
+func (a reservationAgents) SetReservations(host string, list *agents.Reservations) {
+	a.h.setReservations(host, list)
+}
+
+func (a reservationAgents) SetLimits(host string, l *agents.ReservationLimits) bool {
+	return a.h.setLimits(host, l)
+}
+
+// forgetReservations ends the lists of a term: agents that connect later get none of them, and keep the one that they have.
+func (h *hub) forgetReservations() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reserved = nil
+}

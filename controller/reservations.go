@@ -31,11 +31,10 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 		if err == nil {
 			c.reservations.Store(o)
 			var loop sync.WaitGroup
-			if n := c.switches.Live(); n != nil {
-				loop.Go(func() { circuits.New(n, o, time.Now).Run(ctx) })
-			}
+			loop.Go(func() { c.enforceReservations(ctx, t, o) })
 			o.Run(ctx, c.networkChanged)
 			loop.Wait()
+			c.hub.forgetReservations()
 			c.reservations.Store(nil)
 			return
 		}
@@ -48,6 +47,25 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 	}
 }
 
+// enforceReservations gives switches and agents what they should have until ctx ends.
+func (c *Controller) enforceReservations(ctx context.Context, t store.Term, o *reservations.Owner) {
+	var term uint64
+	for {
+		var err error
+		if term, err = t.Generation(ctx); err == nil {
+			break
+		}
+		if !sleep.Until(ctx, time.Now().Add(generationRetry)) {
+			return
+		}
+	}
+	var switches circuits.Switches
+	if n := c.switches.Live(); n != nil {
+		switches = n
+	}
+	circuits.New(switches, reservationAgents{c.hub}, o, term, time.Now).Run(ctx)
+}
+
 var errNoTerm = errors.New("this controller does not lead the switches yet")
 
 // topology returns the network as it is now.
@@ -56,7 +74,17 @@ func (c *Controller) topology() (*fabric.Topology, error) {
 	if n == nil {
 		return nil, errNoTerm
 	}
-	return n.Topology()
+	top, err := n.Topology()
+	if err != nil {
+		return nil, err
+	}
+	c.cache.mu.Lock()
+	written := c.cache.network
+	c.cache.mu.Unlock()
+	if written == nil || len(written.Routers) == 0 {
+		return top, nil
+	}
+	return fabric.New(written.WithRouters(fabric.Parts{Sites: top.Sites(), Switches: top.Switches(), Links: top.Links(), Hosts: top.Hosts()}))
 }
 
 // reservationsView implements server.Reservations.

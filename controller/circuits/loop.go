@@ -2,9 +2,11 @@ package circuits
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/controller/points"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/live"
 	"headgate.dev/headgate/fabric/program"
@@ -40,8 +42,10 @@ type Book interface {
 
 // Loop keeps the circuits and limits of a network. One goroutine may use it.
 type Loop struct {
-	switches Switches
+	switches Switches // nil without any
+	agents   Agents
 	book     Book
+	term     uint64
 	now      func() time.Time
 	began    time.Time // for the monotonic clock
 
@@ -51,14 +55,19 @@ type Loop struct {
 	reservations []reserve.Reservation
 
 	demand demand
+	// interfaces are those of the agents at the last Update, and places where they are.
+	interfaces map[fabric.MAC]points.Interface
+	places     places
+	told       told
 
 	plan plan
 	set  bool // the switches have a plan
 }
 
-// New returns a loop without circuits. now is the clock.
-func New(s Switches, b Book, now func() time.Time) *Loop {
-	return &Loop{switches: s, book: b, now: now, began: now(), demand: demand{}, cycle: cycle.New(share.NewAdaptive(share.DefaultQuantum))}
+// New returns a loop without circuits. s is nil in a network without switches. term is a number of the leader's term, which is higher than those
+// before, and now is the clock.
+func New(s Switches, a Agents, b Book, term uint64, now func() time.Time) *Loop {
+	return &Loop{switches: s, agents: a, book: b, term: term, now: now, began: now(), demand: demand{}, cycle: cycle.New(share.NewAdaptive(share.DefaultQuantum))}
 }
 
 // Run gives the switches what they should have, once per Interval and when reservations change, until ctx ends.
@@ -86,8 +95,9 @@ func (l *Loop) time() cycle.Time {
 
 // Update takes the reservations and the network as they are now.
 func (l *Loop) Update() {
-	l.top, l.reservations = l.book.Topology(), l.current()
-	n := cycle.Network{Topology: l.top, Reservations: l.reservations, Grace: grace, Enforcers: enforcers(l.top)}
+	l.top, l.reservations, l.interfaces = l.book.Topology(), l.current(), l.agents.Interfaces()
+	l.places = placesOf(l.top, l.interfaces)
+	n := cycle.Network{Topology: l.top, Reservations: l.reservations, Grace: grace, Enforcers: enforcers(l.top, l.places)}
 	for _, a := range cycle.BestEffort(n, l.top.NextHops()) {
 		if a.Leaves && a.Links[0].To != (fabric.PortID{}) { // between switches
 			n.BestEffort = append(n.BestEffort, a)
@@ -111,14 +121,14 @@ func (l *Loop) current() []reserve.Reservation {
 
 // Step ends a cycle.
 func (l *Loop) Step(ctx context.Context) {
-	if l.book.Topology() != l.top {
+	if l.book.Topology() != l.top || !maps.Equal(l.interfaces, l.agents.Interfaces()) {
 		l.Update()
 	}
-	var readings []cycle.Reading
+	readings := l.heard()
 	if len(l.plan.circuits) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		readings = l.read(ctx)
+		readings = append(readings, l.read(ctx)...)
 	}
 	ch := l.cycle.Step(l.time(), readings)
 	l.enforce(ch, l.demanded())
@@ -136,6 +146,9 @@ func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
 			continue
 		}
 		l.demand.count(k, r.OfferedBytes, l.now())
+		if l.plan.shaped[k] {
+			continue // its agent measures it
+		}
 		parts := uint64(len(flows))
 		for _, f := range flows {
 			all = append(all, cycle.Reading{Flow: f, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts})
@@ -157,7 +170,11 @@ func (l *Loop) demanded() bool {
 // enforce passes on changes: limits alone, unless the circuits are others, which they may be without a change of limits if the reservations or the
 // network changed.
 func (l *Loop) enforce(ch cycle.Changes, changed bool) {
-	if l.set && len(ch.Limits) == 0 && len(ch.Removed) == 0 && !changed {
+	if l.set && len(ch.Limits) == 0 && len(ch.Removed) == 0 && !changed && len(l.told.again) == 0 {
+		return
+	}
+	l.tell(directions(l.top, l.places, l.reservations, l.cycle.Flows()))
+	if l.switches == nil {
 		return
 	}
 	now := planOf(l.reservations, l.cycle.Flows(), func(k key) bool { return l.demand.waits(k, l.now()) })
@@ -179,13 +196,19 @@ func (l *Loop) enforce(ch cycle.Changes, changed bool) {
 	}
 }
 
-// enforcers returns what can limit traffic: switches with meters.
-func enforcers(t *fabric.Topology) cycle.Enforcers {
-	meters := map[fabric.DPID]bool{}
+// enforcers returns what can limit traffic: hosts and routers with agents, and switches with meters.
+func enforcers(t *fabric.Topology, p places) cycle.Enforcers {
+	meters, routers, hosts := map[fabric.DPID]bool{}, map[fabric.DPID]bool{}, map[fabric.PortID]bool{}
+	for at := range p.hosts {
+		hosts[at] = true
+	}
 	for _, s := range t.Switches() {
+		if s.IsRouter() && p.routers[s.Agent] {
+			routers[s.ID] = true
+		}
 		if s.Capabilities.Meters > 0 {
 			meters[s.ID] = true
 		}
 	}
-	return cycle.Enforcers{Meters: meters, Leaving: meters}
+	return cycle.Enforcers{Hosts: hosts, Routers: routers, Meters: meters, Leaving: meters}
 }

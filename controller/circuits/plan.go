@@ -37,13 +37,14 @@ type plan struct {
 	numbers  map[key]uint32
 	flows    map[key][]cycle.FlowID // of each circuit
 	onDemand map[key]bool           // circuits that wait for traffic
+	shaped   map[key]bool           // an agent limits the traffic
 	keys     map[uint32]key         // by number
 }
 
 // planOf returns the circuits of the flows of a cycle. Those that a switch limits have the total of their paths as the rate, and the others
 // only take their paths. waits reports which of those that are pushed on demand have no traffic.
 func planOf(reservations []reserve.Reservation, flows []cycle.Status, waits func(key) bool) plan {
-	p := plan{numbers: map[key]uint32{}, flows: map[key][]cycle.FlowID{}, onDemand: map[key]bool{}, keys: map[uint32]key{}}
+	p := plan{numbers: map[key]uint32{}, flows: map[key][]cycle.FlowID{}, onDemand: map[key]bool{}, shaped: map[key]bool{}, keys: map[uint32]key{}}
 	rates := map[key]unit.Rate{}
 	byID := make(map[reserve.ID]reserve.Reservation, len(reservations))
 	for _, r := range reservations {
@@ -54,7 +55,11 @@ func planOf(reservations []reserve.Reservation, flows []cycle.Status, waits func
 		if _, ok := byID[f.Flow.Reservation]; f.Spare || f.Flow.BestEffort() && !limited || !f.Flow.BestEffort() && !ok {
 			continue
 		}
+		if r := byID[f.Flow.Reservation]; !f.Flow.BestEffort() && (r.Request.Source.At.Switch.IsRouter() || r.Request.Destination.At.Switch.IsRouter()) {
+			continue // routers forward by their routing tables
+		}
 		k := keyOf(f.Flow)
+		p.shaped[k] = p.shaped[k] || f.Point.Kind == cycle.Host || f.Point.Kind == cycle.Router
 		p.flows[k] = append(p.flows[k], f.Flow)
 		if limited {
 			rates[k] = min(rates[k]+f.Limit, unit.MaxRate)

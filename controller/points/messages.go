@@ -16,6 +16,8 @@ type Direction struct {
 	Request reserve.Request
 	// Reverse means from Destination to Source.
 	Reverse bool
+	// Where tells entries of a direction from each other: "" is the one that limits it, others guarantee its rate on its way.
+	Where string
 	// At is the interface that sends the packets to the first link of the path.
 	At Interface
 	// Line is the capacity of that link, 0 if it is not known: then the interface needs a configured limit.
@@ -28,7 +30,14 @@ type Direction struct {
 }
 
 // Key is the key of the direction in messages: acme/backup/forward, or -/backup/reverse for one of the operator.
-func (d Direction) Key() string { return Key(d.Request.ID, d.Reverse) }
+// With Where, that follows.
+func (d Direction) Key() string {
+	key := Key(d.Request.ID, d.Reverse)
+	if d.Where != "" {
+		key += "/" + d.Where
+	}
+	return key
+}
 
 // Key is the key of a direction of a reservation in messages.
 func Key(id reserve.ID, reverse bool) string {

@@ -80,9 +80,11 @@ func (o *Owner) Follow(ctx context.Context) error {
 	defer o.deciding.Unlock()
 	repair := len(o.degraded) > 0 && (o.freed || time.Since(o.planned) >= repairInterval)
 	if sameLinks(o.top, top) && !o.planned.IsZero() && !o.stale && !repair {
-		o.mu.Lock()
-		o.top = top // hosts may have moved
-		o.mu.Unlock()
+		if !sameNodes(o.top, top) {
+			o.mu.Lock()
+			o.top = top
+			o.mu.Unlock()
+		}
 		return nil
 	}
 	if err := o.refresh(ctx); err != nil {
@@ -140,6 +142,15 @@ func reasonOf(r reserve.Rerouted) string {
 func sameLinks(a, b *fabric.Topology) bool {
 	return slices.Equal(a.Links(), b.Links()) && slices.EqualFunc(a.Switches(), b.Switches(), func(s, t fabric.Switch) bool {
 		return s.ID == t.ID && s.Name == t.Name && slices.Equal(s.Ports, t.Ports)
+	})
+}
+
+// sameNodes reports whether two networks with the same links have hosts with the same addresses at the same ports, and switches that can do the same.
+func sameNodes(a, b *fabric.Topology) bool {
+	return slices.EqualFunc(a.Switches(), b.Switches(), func(s, t fabric.Switch) bool {
+		return s.Agent == t.Agent && s.Capabilities == t.Capabilities
+	}) && slices.EqualFunc(a.Hosts(), b.Hosts(), func(g, h fabric.Host) bool {
+		return g.HostID == h.HostID && g.Name == h.Name && g.At == h.At && slices.Equal(g.Addrs, h.Addrs)
 	})
 }
 

@@ -1,0 +1,219 @@
+package circuits
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/controller/points"
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/fabric/reserve/cycle"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
+)
+
+// Agents are those of hosts and Linux routers.
+type Agents interface {
+	// Interfaces returns the interfaces of hosts whose agents are connected and enforce reservations, by the MAC address
+	// that the network sees.
+	Interfaces() map[fabric.MAC]points.Interface
+	// SetReservations gives an agent its complete list, now and whenever it connects.
+	SetReservations(host string, list *agents.Reservations)
+	// SetLimits changes limits of the list. It returns false if the agent does not have them now.
+	SetLimits(host string, l *agents.ReservationLimits) bool
+	// Measured returns what agents measured since the last call, by the key of a direction.
+	Measured() map[string]points.Measured
+}
+
+// backlogged is the part of a second in which a queue was not empty, above which its sender would send more than it may,
+// chosen for Headgate: a TCP connection at its limit has 0.97 to 1.
+const backlogged = 0.9
+
+// places are where agents can limit traffic.
+type places struct {
+	hosts   map[fabric.PortID]points.Interface // by the port of the network
+	routers map[string]bool                    // names of the agents that are connected
+}
+
+// placesOf finds hosts with an agent at the ports of a network. A port with other hosts beside is left out: their packets pass no group
+// of this one.
+func placesOf(top *fabric.Topology, interfaces map[fabric.MAC]points.Interface) places {
+	p := places{map[fabric.PortID]points.Interface{}, map[string]bool{}}
+	for _, i := range interfaces {
+		p.routers[i.Host] = true
+	}
+	for _, h := range top.Hosts() {
+		i, ok := interfaces[h.MAC]
+		if ok && !slices.ContainsFunc(top.HostsAt(h.At), func(o fabric.Host) bool { return o.MAC != h.MAC }) {
+			p.hosts[h.At] = i
+		}
+	}
+	return p
+}
+
+// directions returns what agents limit. A direction is limited at the point of its flows, and has its rate guaranteed at all routers
+// with an agent that its path passes after that. All paths of a direction whose packets one interface sends have one group there.
+func directions(top *fabric.Topology, at places, reservations []reserve.Reservation, flows []cycle.Status) []points.Direction {
+	byID := make(map[reserve.ID]reserve.Reservation, len(reservations))
+	for _, r := range reservations {
+		byID[r.Request.ID] = r
+	}
+	var all []points.Direction
+	found := map[string]int{}
+	add := func(r reserve.Reservation, f cycle.Status, where string, i points.Interface, line, limit unit.Rate) {
+		// The queue of the interface divides its line by guarantees from one packet to the next, so the guarantee stays when it is not
+		// used, and is there when the sender wakes.
+		d := points.Direction{Request: r.Request, Reverse: f.Flow.Reverse, Where: where, At: i, Line: line, Rate: f.Reserved, Limit: max(limit, f.Reserved), Granted: r.Start}
+		n, ok := found[d.Key()]
+		if !ok {
+			found[d.Key()] = len(all)
+			all = append(all, d)
+			return
+		}
+		all[n].Rate, all[n].Limit = all[n].Rate+d.Rate, min(all[n].Limit+d.Limit, unit.MaxRate)
+	}
+	for _, f := range flows {
+		r, ok := byID[f.Flow.Reservation]
+		if !ok || f.Spare || f.Class == share.BestEffort {
+			continue
+		}
+		point := f.Point
+		switch point.Kind {
+		case cycle.Host:
+			i := at.hosts[point.At]
+			port, _ := top.Port(point.At)
+			add(r, f, "", i, cmp.Or(port.Speed, i.Speed), f.Limit)
+		case cycle.Router:
+			if i, line, ok := at.router(top, point.At); ok {
+				add(r, f, "", i, line, f.Limit)
+			}
+		}
+		for _, leaves := range leaving(r, f) {
+			if i, line, ok := at.router(top, leaves); ok && leaves != point.At {
+				add(r, f, "via/"+i.Host+"/"+i.Dev, i, line, line)
+			}
+		}
+	}
+	return all
+}
+
+// leaving returns the ports by which a flow leaves each switch and router of its path.
+func leaving(r reserve.Reservation, f cycle.Status) []fabric.PortID {
+	from, to, _ := r.Request.Direction(f.Flow.Reverse)
+	links := r.Paths[f.Flow.Path].Links
+	if f.Flow.Reverse {
+		links = links.Reverse()
+	}
+	ports := make([]fabric.PortID, 0, len(links)+1)
+	last := from.At.Switch
+	for _, l := range links {
+		ports, last = append(ports, l.From), l.To.Switch
+	}
+	if to.At.Switch == last {
+		ports = append(ports, to.At)
+	}
+	return ports
+}
+
+// router returns the interface of a router with an agent at a port, and the capacity of its line.
+func (p places) router(top *fabric.Topology, at fabric.PortID) (points.Interface, unit.Rate, bool) {
+	s, ok := top.Switch(at.Switch)
+	port, known := top.Port(at)
+	if !ok || !known || !s.IsRouter() || !p.routers[s.Agent] {
+		return points.Interface{}, 0, false
+	}
+	line := port.Speed
+	if l, ok := top.LinkFrom(at); ok {
+		line = l.Capacity
+	}
+	return points.Interface{Host: s.Agent, Dev: port.Name}, line, true
+}
+
+// told is what the agents have been told.
+type told struct {
+	all      []points.Direction
+	hosts    map[string]bool // have a list that is not empty
+	again    map[string]bool // need the whole list
+	revision int64
+	fence    *agents.Fence
+	counted  map[string]counted
+}
+
+// counted adds up what agents measured of a direction.
+type counted struct{ offered, delivered uint64 }
+
+// tell passes on what changed since the last call.
+func (l *Loop) tell(now []points.Direction) {
+	t := &l.told
+	if !sameDirections(t.all, now) || len(t.again) > 0 || t.fence == nil {
+		t.revision++
+		t.fence = &agents.Fence{Epoch: l.term, Revision: t.revision}
+		lists := points.Messages(now, t.fence, Interval)
+		for host := range t.hosts {
+			if lists[host] == nil {
+				l.agents.SetReservations(host, &agents.Reservations{Fence: t.fence})
+			}
+		}
+		t.hosts, t.again = map[string]bool{}, map[string]bool{}
+		for _, host := range slices.Sorted(maps.Keys(lists)) {
+			t.hosts[host] = true
+			l.agents.SetReservations(host, lists[host])
+		}
+	} else {
+		for host, limits := range points.Limits(t.all, now, t.fence) {
+			if !l.agents.SetLimits(host, limits) {
+				t.again[host] = true
+			}
+		}
+	}
+	t.all = now
+}
+
+// sameDirections reports whether two lists differ in nothing but limits.
+func sameDirections(a, b []points.Direction) bool {
+	return slices.EqualFunc(a, b, func(x, y points.Direction) bool {
+		x.Limit, y.Limit = 0, 0
+		return reflect.DeepEqual(x, y)
+	})
+}
+
+// heard returns the readings of what agents limit. A direction of several flows has equal parts, and one whose queue is never empty offers
+// twice what it may send, so that it gets more if there is more.
+func (l *Loop) heard() (all []cycle.Reading) {
+	measured := l.agents.Measured()
+	now := l.now().Sub(l.began)
+	byKey := map[string][]cycle.FlowID{}
+	for _, f := range l.cycle.Flows() {
+		if !f.Flow.BestEffort() && !f.Spare && (f.Point.Kind == cycle.Host || f.Point.Kind == cycle.Router) {
+			key := points.Key(f.Flow.Reservation, f.Flow.Reverse)
+			byKey[key] = append(byKey[key], f.Flow)
+		}
+	}
+	before := l.told.counted
+	l.told.counted = make(map[string]counted, len(byKey))
+	for key, flows := range byKey {
+		m, ok := measured[key]
+		sum := before[key]
+		if ok {
+			offered := m.Offered
+			if m.Queued > backlogged {
+				offered = max(offered, 2*m.Limit)
+			}
+			s := m.Period.Seconds() / 8
+			sum.offered += uint64(float64(offered) * s)
+			sum.delivered += uint64(float64(m.Delivered) * s)
+		}
+		l.told.counted[key] = sum
+		if !ok && sum != (counted{}) {
+			continue // no report came: the rate of this cycle is not known
+		}
+		parts := uint64(len(flows))
+		for _, f := range flows {
+			all = append(all, cycle.Reading{Flow: f, At: now, Offered: sum.offered / parts, Delivered: sum.delivered / parts})
+		}
+	}
+	return all
+}
