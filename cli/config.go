@@ -61,6 +61,7 @@ func readers(set config.Set) (out string) {
 		{"Collective", "headgate collective run", len(set.Collectives)},
 		{"Controllers", "headgate controller", len(set.Controllers)},
 		{"Network", "headgate network apply", len(set.Networks)},
+		{"Reservation", "headgate reserve create", len(set.Reservations)},
 		{"Relay", "headgate relay run", len(set.Relays)},
 		{"Servers", "headgate probe mesh", len(set.Servers)},
 	} {
@@ -74,15 +75,23 @@ func readers(set config.Set) (out string) {
 // loadHere is loadInterfaces for commands that change or compare this machine, which keeps no reservations.
 func (a *app) loadHere(c *cobra.Command, files []string) (config.Set, error) {
 	set, err := a.loadInterfaces(c, files, true)
+	if mistakes := reservationsNot(set, "a reservation needs a controller, which grants it across the network, and "+c.Name()+" without --server changes this machine alone"); mistakes != nil {
+		return set, mistakes
+	}
+	return set, err
+}
+
+// reservationsNot returns a mistake for each reservation, for commands that do not create them, nil if there is none.
+func reservationsNot(set config.Set, why string) error {
 	if len(set.Reservations) == 0 {
-		return set, err
+		return nil
 	}
 	mistakes := make(config.Errors, len(set.Reservations))
 	for i, r := range set.Reservations {
 		mistakes[i] = config.Error{File: r.File, Line: r.Line, Key: "kind", Message: fmt.Sprintf(
-			"reservation %s needs a controller, which grants it across the network, and %s without --server changes this machine alone: set --server, or write the document in a file of its own", r.Name, c.Name())}
+			"%s: create reservation %s with \"headgate reserve create %[2]s\", and write the document in a file of its own", why, r.Name)}
 	}
-	return set, mistakes
+	return mistakes
 }
 
 // load reads a configuration. If the configuration is for this machine (here), load also resolves

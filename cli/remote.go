@@ -71,6 +71,9 @@ func (a *app) resolveRemotes(ctx context.Context, h apihost.Host, dev string) ([
 // changes.
 func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry bool, f format) error {
 	set, err := a.load(c, files, false)
+	if err == nil {
+		err = reservationsNot(set, c.Name()+" does not create reservations")
+	}
 	if err == nil && len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
 		err = config.Errors{{File: strings.Join(files, " "), Message: "no document for a host: write documents with kind: Interface or kind: Collective" + readers(set)}}
 	}

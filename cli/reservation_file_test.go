@@ -40,7 +40,7 @@ func TestReservationKeys(t *testing.T) {
 	}
 }
 
-// A machine keeps no reservations: plan and apply refuse them without a server, beside other documents too.
+// A machine keeps no reservations: plan and apply refuse them without a server, beside other documents too, and with one they create none.
 func TestReservationNeedsController(t *testing.T) {
 	w := newWorld(t)
 	const reservation = "kind: Reservation\nname: backup\nfrom: h1\nto: h2\nrate: 100Mbit\nfor: 2h\n"
@@ -48,10 +48,13 @@ func TestReservationNeedsController(t *testing.T) {
 	beside := w.write("beside.yaml", "kind: Interface\ndev: lo\nout: {limit: 1Gbit, groups: [{name: all, default: true}]}\n---\n"+reservation)
 	for _, args := range []string{"apply -f ", "apply --dry-run -f ", "plan -f "} {
 		for file, line := range map[string]string{alone: "alone.yaml:1", beside: "beside.yaml:5"} {
-			want := line + ": kind: reservation backup needs a controller, which grants it across the network, and " + strings.Fields(args)[0] + " without --server changes this machine alone: set --server"
+			want := line + ": kind: a reservation needs a controller, which grants it across the network, and " + strings.Fields(args)[0] + " without --server changes this machine alone: create reservation backup with"
 			if r := w.run(strings.Fields(args + file)...); r.code != exitUsage || !strings.Contains(r.err, want) {
 				t.Errorf("%s: exit %d: %s, want %s", args, r.code, r.err, want)
 			}
 		}
+	}
+	if r := w.run("apply", "--server", "https://127.0.0.1:1", "--host", "h1", "-f", beside); r.code != exitUsage || !strings.Contains(r.err, `beside.yaml:5: kind: apply does not create reservations: create reservation backup with "headgate reserve create backup"`) {
+		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }

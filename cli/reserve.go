@@ -21,8 +21,8 @@ func reserveCommand(a *app) *cobra.Command {
 		Short: "Reserve bandwidth across the network of a service",
 		Long: `Reserve promises bandwidth between two hosts of the network, now or in advance. The service finds paths
 with enough bandwidth at every moment of the reservation. If there are none, it names a link that has not
-enough, and what it would grant instead. OpenFlow switches with meters hold packets to it; hosts and Linux
-routers do not yet.
+enough, and what it would grant instead. The agent of the source host, or of a Linux router, or an
+OpenFlow switch with meters holds packets to it.
 
 A tenant reserves within the bounds that the operator has given it with "headgate tenant set". An
 operator writes the reservation of a tenant as TENANT/NAME.`,
