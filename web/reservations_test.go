@@ -1,0 +1,196 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// Objects of the API, as far as the page of reservations shows them.
+type (
+	end struct {
+		Host string `json:"host,omitempty"`
+		Site string `json:"site,omitempty"`
+	}
+	reservationRequest struct {
+		From      end    `json:"from"`
+		To        end    `json:"to"`
+		Class     int    `json:"class,omitempty"`
+		Rate      string `json:"rate,omitempty"`
+		Start     string `json:"start,omitempty"`
+		Until     string `json:"until,omitempty"`
+		Duration  string `json:"duration,omitempty"`
+		Protected bool   `json:"protected,omitempty"`
+	}
+	reservation struct {
+		Owner      string             `json:"owner"`
+		Name       string             `json:"name"`
+		State      string             `json:"state"`
+		Degraded   string             `json:"degraded,omitempty"`
+		Request    reservationRequest `json:"request"`
+		Start      time.Time          `json:"start"`
+		End        time.Time          `json:"end"`
+		Rate       int64              `json:"rate_bps"`
+		Back       int64              `json:"back_bps"`
+		Reserved   int64              `json:"reserved_bps"`
+		Paths      []reservationPath  `json:"paths"`
+		Generation int                `json:"generation"`
+	}
+	reservationPath struct {
+		Links []map[string]portID `json:"links"`
+		Rate  int64               `json:"rate_bps"`
+		Spare bool                `json:"spare"`
+	}
+)
+
+// reserved returns a reservation of the ring's first link, which begins and ends so long after the present.
+func reserved(owner, name, state string, class int, rate int64, start, length time.Duration) *reservation {
+	at := time.Now().UTC().Truncate(time.Minute).Add(start)
+	return &reservation{
+		Owner: owner, Name: name, State: state, Request: reservationRequest{From: end{Host: "h1"}, To: end{Host: "h2"}, Class: class, Rate: fmt.Sprint(rate/1e6, "Mbit"), Duration: length.String()},
+		Start: at, End: at.Add(length), Rate: rate, Reserved: rate, Generation: 1,
+		Paths: []reservationPath{{Links: []map[string]portID{{"from": {id(1), 1}, "to": {id(2), 1}}}, Rate: rate}},
+	}
+}
+
+// booked are reservations of every class and state.
+func booked() []*reservation {
+	out := []*reservation{
+		reserved("-", "backup", "active", 3, 200e6, -20*time.Minute, 2*time.Hour),
+		reserved("-", "nightly", "scheduled", 4, 500e6, 9*time.Hour, 4*time.Hour),
+		reserved("-", "sensor", "ended", 1, 5e6, -90*time.Minute, time.Hour),
+		reserved("shop", "archive", "scheduled", 4, 100e6, 70*time.Hour, 24*time.Hour),
+		reserved("shop", "video", "degraded", 2, 120e6, -time.Hour, 6*time.Hour),
+		reserved("shop", "voice", "scheduled", 1, 20e6, 3*time.Hour, 8*time.Hour),
+	}
+	out[4].Degraded, out[4].Reserved = "the link s2/eth2 to s3/eth1 is down", 40e6
+	out[0].Back = 20e6
+	return out
+}
+
+// serveReservations serves the ring with reservations.
+func serveReservations(t *testing.T, all []*reservation) *service {
+	s := serve(t)
+	s.set("/v1/network", 200, ring())
+	s.set("/v1/reservations", 200, map[string]any{"items": all})
+	return s
+}
+
+// bar returns the selector of the bar of a reservation in the calendar.
+func bar(name string) string { return fmt.Sprintf(`.lane [aria-label^="%s:"]`, name) }
+
+// notified waits until a notification has a text.
+func (p page) notified(text string) {
+	p.T.Helper()
+	p.Until(text, fmt.Sprintf(`document.querySelector(".toasts")?.innerText.includes(%q) ?? false`, text))
+}
+
+// The list has each reservation, and the calendar those of the time that it shows: as wide as they last, colored by class and drawn
+// by state, with both in words for screen readers. Zoom and the arrow keys change the time.
+func TestReservationsPage(t *testing.T) {
+	t.Parallel()
+	s := serveReservations(t, booked())
+	p := openPage(t, s, "/reservations")
+	p.has("1 active, 1 degraded, 3 scheduled, 1 ended")
+	p.Until("the list", `document.querySelectorAll(".rows tbody tr").length === 6`)
+	p.Until("a day of the calendar", `document.querySelectorAll(".lane button").length === 5`)
+	p.has("1 reservation is at other times.")
+	for name, want := range map[string]string{
+		"backup":     "span class3 active active, class 3, 200 Mbit/s, 20 Mbit/s back from h1 to h2",
+		"sensor":     "span class1 ended ended, class 1, 5 Mbit/s from h1 to h2",
+		"nightly":    "span class4 scheduled scheduled, class 4, 500 Mbit/s from h1 to h2",
+		"shop/video": "span class2 degraded degraded, class 2, 120 Mbit/s from h1 to h2",
+	} {
+		got := value[string](p, fmt.Sprintf(`((b) => b.className + " " + b.dataset.state + b.ariaLabel.slice(b.ariaLabel.indexOf(":") + 1))(document.querySelector(%q))`, bar(name)))
+		if !strings.HasPrefix(got, want+", ") {
+			t.Errorf("%s is drawn as %q, want %q", name, got, want)
+		}
+	}
+	part := func(name string) float64 {
+		return value[float64](p, fmt.Sprintf(`((b) => b.getBoundingClientRect().width / b.parentElement.getBoundingClientRect().width)(document.querySelector(%q))`, bar(name)))
+	}
+	if got := part("nightly"); got < 4./24-0.005 || got > 4./24+0.005 {
+		t.Errorf("four hours take %.3f of a day", got)
+	}
+	p.press("Week")
+	p.Until("a week of the calendar", `document.querySelectorAll(".lane button").length === 6`)
+	if got := part("shop/archive"); got < 1./7-0.005 || got > 1./7+0.005 {
+		t.Errorf("a day takes %.3f of a week", got)
+	}
+	p.Take("focus the calendar", chromedp.Focus(".calendar"))
+	p.Take("zoom in", chromedp.KeyEvent("+"), chromedp.KeyEvent("+"), chromedp.KeyEvent("+"))
+	p.Until("an hour of the calendar", `document.querySelectorAll(".lane button").length === 2`)
+	for range 4 * 4 {
+		p.Take("later", chromedp.KeyEvent(kb.ArrowRight))
+	}
+	p.Until("four hours later", `[...document.querySelectorAll(".lane button")].map((b) => b.ariaLabel.split(":")[0]).join() === "shop/video,shop/voice"`)
+	p.Take("back to now", chromedp.KeyEvent("0"))
+	p.Until("the present hour", `[...document.querySelectorAll(".lane button")].map((b) => b.ariaLabel.split(":")[0]).join() === "shop/video,backup"`)
+	p.press("Day")
+
+	for _, opener := range []string{bar("shop/video"), `[data-key="shop/video"] button`} {
+		p.Take("open it", chromedp.Focus(opener), chromedp.KeyEvent(kb.Enter))
+		p.Until("the dialog", `(({innerText}) => innerText.includes("Degraded: the link s2/eth2 to s3/eth1 is down") && innerText.includes("s1/1 s2"))(document.querySelector("dialog") ?? {innerText: ""})`)
+		p.Take("close it", chromedp.KeyEvent(kb.Escape))
+		p.Until("the focus returns", fmt.Sprintf(`document.activeElement === document.querySelector(%q)`, opener))
+	}
+	p.CheckAppearances("reservations", nil)
+	if wrong := p.Errors(); len(wrong) > 0 {
+		t.Errorf("the browser reports:\n%s", strings.Join(wrong, "\n"))
+	}
+}
+
+// A reservation is cancelled after a confirmation, in the version that was confirmed. What the service refuses is shown in its words.
+func TestReservationsPageCancels(t *testing.T) {
+	t.Parallel()
+	all := booked()
+	s := serveReservations(t, all)
+	s.set("/v1/reservations/-/backup", 200, all[0])
+	p := openPage(t, s, "/reservations")
+	const cancel = "DELETE /v1/reservations/-/backup"
+	s.set(cancel, 409, map[string]any{"title": "Conflict", "status": 409, "detail": "backup is being changed by another controller"})
+	steps := func(last string) {
+		p.press("backup")
+		p.press("Cancel the reservation")
+		p.Until("the question", `document.querySelector("dialog[aria-label='Cancel backup?']")?.innerText.includes("200 Mbit/s, 20 Mbit/s back from h1 to h2") ?? false`)
+		p.Until(last, fmt.Sprintf(`(() => {
+			const b = [...document.querySelectorAll("dialog[aria-label='Cancel backup?'] button")].find((b) => b.innerText === %q);
+			b?.click();
+			return b !== undefined;
+		})()`, last))
+		p.Until("the question is closed", `document.querySelectorAll("dialog").length < 2`)
+	}
+	steps("Keep it")
+	if n := len(s.requests(cancel)); n != 0 {
+		t.Errorf("%d reservations were cancelled without confirmation", n)
+	}
+	p.press("Close")
+	steps("Cancel the reservation")
+	p.notified("backup is being changed by another controller")
+	p.press("Close")
+	s.set(cancel, 204, nil)
+	steps("Cancel the reservation")
+	p.notified("Cancelled backup")
+	if sent := s.requests(cancel); len(sent) != 2 || sent[1].ifMatch != etag || sent[1].key == "" || sent[1].key == sent[0].key {
+		t.Errorf("it sends %+v", sent)
+	}
+	s.set("/v1/reservations", 200, map[string]any{"items": all[1:]})
+	p.Until("it is gone", `document.querySelectorAll(".rows tbody tr").length === 5`)
+}
+
+// A page without reservations says how to make one, and keeps what it shows while no answer comes.
+func TestReservationsPageWithoutAny(t *testing.T) {
+	t.Parallel()
+	s := serveReservations(t, []*reservation{})
+	p := openPage(t, s, "/reservations")
+	p.has("headgate reserve create NAME")
+	s.set("/v1/reservations", 200, map[string]any{"items": booked()})
+	p.Until("the list", `document.querySelectorAll(".rows tbody tr").length === 6`)
+	s.set("/v1/reservations", 503, map[string]any{"title": "Service Unavailable", "detail": "the store does not answer"})
+	p.has("Not updated at this moment: the store does not answer")
+	p.Until("the list stays", `document.querySelectorAll(".rows tbody tr").length === 6`)
+}
