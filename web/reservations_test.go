@@ -194,3 +194,55 @@ func TestReservationsPageWithoutAny(t *testing.T) {
 	p.has("Not updated at this moment: the store does not answer")
 	p.Until("the list stays", `document.querySelectorAll(".rows tbody tr").length === 6`)
 }
+
+// linkCalendar is the calendar of a link of 1 Gbit/s: 900 Mbit/s are reserved for three hours, then 300 for a day, then nothing.
+func linkCalendar() map[string]any {
+	at := time.Now().UTC()
+	step := func(after time.Duration, bps int64) map[string]any {
+		return map[string]any{"at": at.Add(after), "reserved_bps": bps}
+	}
+	return map[string]any{"limit_bps": int64(1e9), "steps": []any{step(0, 900e6), step(3*time.Hour, 300e6), step(27*time.Hour, 0)}}
+}
+
+// slide sets a slider by its label.
+func (p page) slide(label string, to int) {
+	p.T.Helper()
+	p.Until(label, fmt.Sprintf(`(() => {
+		const label = [...document.querySelectorAll("label")].find((l) => l.innerText === %q && l.control.type === "range");
+		if (!label) return false;
+		label.control.value = "%d";
+		label.control.dispatchEvent(new Event("input", {bubbles: true}));
+		return true;
+	})()`, label, to))
+}
+
+// The sliders of rate and duration show when such a request fits on a link. Links are those of the network, and the lines of hosts.
+func TestReservationsPageAvailability(t *testing.T) {
+	t.Parallel()
+	s := serveReservations(t, booked())
+	s.set("/v1/reservations/calendar", 200, linkCalendar())
+	p := openPage(t, s, "/reservations")
+	p.Until("the links", `document.querySelectorAll("main option[value*='/']").length === 12 + 2 * 6`)
+	p.has("200 Mbit/s for 2 h fits on this link if it starts from ")
+	answer := func(what, script string) {
+		t.Helper()
+		p.Until(what, fmt.Sprintf(`((text, bands) => %s)(document.querySelector(".free").ariaLabel, [...document.querySelectorAll(".bands b")].map((b) => Math.round(parseFloat(b.style.left) * 1.68)))`, script))
+	}
+	answer("after three hours", `!text.includes("from now") && bands.join() === "3"`) // hours from now, of 168
+	p.slide("Rate", 8)
+	answer("now", `text.includes("80 Mbit/s for 2 h fits on this link if it starts from now until") && bands.join() === "0"`)
+	p.slide("Rate", 90)
+	answer("after a day", `text.includes("900 Mbit/s for 2 h") && bands.join() === "27"`)
+	p.slide("Duration", 13)
+	answer("five days", `text.includes("900 Mbit/s for 5 d fits") && bands.join() === "27"`)
+	p.Take("open the steps", chromedp.Click("details summary"))
+	p.Until("the steps", `document.querySelectorAll("details tbody tr").length === 3 && document.querySelector("details").innerText.includes("700 Mbit/s")`)
+	s.set("/v1/reservations/calendar", 200, map[string]any{"limit_bps": int64(1e9), "steps": []any{map[string]any{"at": time.Now(), "reserved_bps": int64(950e6)}}})
+	answer("never", `text.includes("900 Mbit/s for 5 d fits at no time of the next week on this link.") && bands.length === 0`)
+	s.set("/v1/reservations/calendar", 200, map[string]any{"steps": []any{map[string]any{"at": time.Now(), "reserved_bps": int64(950e6)}}})
+	answer("no limit", `text.includes("9 Gbit/s for 5 d fits on this link if it starts from now") && bands.join() === "0"`)
+	s.set("/v1/reservations/calendar", 404, map[string]any{"title": "Not Found", "detail": "s1/1 is no link of the network"})
+	p.has("s1/1 is no link of the network")
+	s.set("/v1/reservations/calendar", 200, linkCalendar())
+	p.CheckAppearances("reservations with the availability of a link", nil)
+}

@@ -1,4 +1,4 @@
-// Reservations page: the calendar and the list of reservations.
+// Reservations page: the calendar and the list of reservations, and what is free on a link.
 import { listReservations, type Network, type Reservation, type ReservationList } from "../api.gen";
 import { allPages } from "../call";
 import { fill, h, text } from "../dom";
@@ -6,6 +6,7 @@ import { subscribe } from "../live";
 import { Names, shortID } from "../network/names";
 import { calendar } from "../reservations/calendar";
 import { detail } from "../reservations/detail";
+import { links } from "../reservations/links";
 import { classOf, endText, fullName, keyOf } from "../reservations/request";
 import { showTime } from "../reservations/times";
 import { route } from "../router";
@@ -19,7 +20,7 @@ const states: Reservation["state"][] = ["active", "degraded", "scheduled", "ende
 
 route("/reservations", () => "Reservations", (on, _, signal) => {
 	const about = h("span"), note = h("div"), body = h("div", { hidden: true });
-	let names: Names | undefined;
+	let network: Network | undefined, names: Names | undefined, known: Reservation[] = [];
 	const nameOf = (id: string): string => names?.of(id) ?? shortID(id);
 	const open = (r: Reservation): void => detail(r, nameOf);
 	const times = calendar(open, signal), none = h("div", { hidden: true });
@@ -34,7 +35,8 @@ route("/reservations", () => "Reservations", (on, _, signal) => {
 		{ name: "Start", cell: (r) => moment(r.start), sort: (r) => Date.parse(r.start), wide: true },
 		{ name: "End", cell: (r) => moment(r.end), sort: (r) => Date.parse(r.end) },
 	], keyOf, () => {}, signal);
-	fill(body, none, times.on, h("section", {}, h("h2", {}, "List"), list.on));
+	const available = isTenantSession() ? undefined : links(nameOf, undefined, signal); // a tenant gets no calendar of links
+	fill(body, none, times.on, h("section", {}, h("h2", {}, "List"), list.on), available?.on);
 	fill(on, title("Reservations", about), note, body);
 	fill(note, h("p", { class: "quiet", role: "status" }, "Waiting for the controller…"));
 
@@ -45,6 +47,8 @@ route("/reservations", () => "Reservations", (on, _, signal) => {
 		text(about, states.map((s) => [all.filter((r) => r.state === s).length, s] as const).filter(([n]) => n > 0).map(([n, s]) => `${n} ${s}`).join(", ") || "Bandwidth promised across the network");
 		times.show(all);
 		list.show(all);
+		known = all;
+		available?.show(network, all);
 	};
 	subscribe(`/v1/reservations?limit=${pageSize}`, (data, status) => {
 		if (status !== 200) {
@@ -64,7 +68,10 @@ route("/reservations", () => "Reservations", (on, _, signal) => {
 	}, signal);
 	if (isTenantSession()) return; // the network is not a tenant's to see
 	subscribe("/v1/network", (data, status) => {
-		if (status === 200) names = new Names(data as Network);
+		if (status !== 200) return;
+		network = data as Network;
+		names = new Names(network);
+		available?.show(network, known);
 	}, signal);
 });
 
