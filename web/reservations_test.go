@@ -246,3 +246,130 @@ func TestReservationsPageAvailability(t *testing.T) {
 	s.set("/v1/reservations/calendar", 200, linkCalendar())
 	p.CheckAppearances("reservations with the availability of a link", nil)
 }
+
+// fillIn writes in a field of the form by its label.
+func (p page) fillIn(label, text string) {
+	p.T.Helper()
+	p.Until(label, fmt.Sprintf(`(() => {
+		const control = [...document.querySelectorAll("form label")].find((l) => l.innerText === %q)?.control;
+		if (!control) return false;
+		control.value = %q;
+		control.dispatchEvent(new Event("input", {bubbles: true}));
+		control.dispatchEvent(new Event("change", {bubbles: true}));
+		return true;
+	})()`, label, text))
+}
+
+// What-if shows what would be granted, and reserves it. A refusal has its reason in the words of the service, and counter-offers, of
+// which one is taken: once, also if the answer to the first attempt is lost.
+func TestReservationsPageWhatIf(t *testing.T) {
+	t.Parallel()
+	s := serveReservations(t, booked())
+	s.set("/v1/reservations/calendar", 200, linkCalendar())
+	p := openPage(t, s, "/reservations")
+	const ask, create = "POST /v1/reservations?dry_run=true", "POST /v1/reservations"
+	p.has("Availability of a link")
+	p.Until("the ends", `[...document.querySelectorAll("datalist option")].map((o) => o.value).join() === "h1,h2,h3,h4,h5,h6,site:north,site:south"`)
+
+	// The sliders fill in the form.
+	p.has("200 Mbit/s for 2 h fits on this link")
+	p.press("Use in what-if")
+	p.Until("the form", `(() => {
+		const of = (name) => [...document.querySelectorAll("form label")].find((l) => l.innerText === name).control.value;
+		return of("Rate") === "200Mbit" && of("Duration") === "2h" && of("When") === "start" && Math.abs(new Date(of("Start")) - Date.now() - 3 * 3600e3) < 180e3;
+	})()`)
+	p.fillIn("When", "now")
+
+	p.fillIn("Name", "copy")
+	p.fillIn("From", "h1")
+	p.fillIn("To", "site:south")
+	p.fillIn("Class", "2")
+	p.Take("protected", chromedp.Click("form input[type=checkbox]"))
+	granted := reserved("-", "copy", "scheduled", 2, 200e6, 0, 2*time.Hour)
+	granted.Paths = append(granted.Paths, reservationPath{Links: []map[string]portID{{"from": {id(1), 2}, "to": {id(6), 2}}}, Rate: 200e6, Spare: true})
+	s.set(ask, 201, granted)
+	p.press("Ask what fits")
+	p.has("This would be granted.")
+	p.has("Spare path s1/2 s6")
+	const body = `{"name":"copy","from":{"host":"h1"},"to":{"site":"south"},"rate":"200Mbit","duration":"2h","class":2,"protected":true}`
+	if sent := s.requests(ask); len(sent) != 1 || sent[0].body != body {
+		t.Errorf("it asks %+v, want %s", sent, body)
+	}
+	if n := len(s.requests(create)); n > 0 {
+		t.Errorf("%d reservations were made without the button", n)
+	}
+	s.set(create, 201, granted)
+	p.press("Reserve copy")
+	p.has("Reserved copy: scheduled, class 2, 200 Mbit/s from h1 to h2")
+	if sent := s.requests(create); len(sent) != 1 || sent[0].body != body || sent[0].key == "" {
+		t.Errorf("it reserves %+v", sent)
+	}
+
+	// A refusal, and an offer that is taken.
+	const why = "link s1/1 to s2/1 has 100 Mbit/s free, and 200 Mbit/s are needed"
+	offer := reservationRequest{From: end{Host: "h1"}, To: end{Site: "south"}, Class: 2, Rate: "100Mbit", Duration: "2h"}
+	later, window := offer, offer
+	later.Rate, later.Start = "200Mbit", "2099-05-01T12:00:00Z"
+	window.Rate, window.Start, window.Until = "200Mbit", "2099-05-01T11:00:00Z", "2099-05-01T14:00:00Z"
+	refused := map[string]any{"title": "Conflict", "status": 409, "detail": why, "refusal": map[string]any{"reason": "no bandwidth", "most": offer, "earliest": later, "window": window}}
+	s.set(ask, 409, refused)
+	p.press("Ask what fits")
+	p.has(why)
+	p.has("The most that fits: 100 Mbit/s for 2 h, from now")
+	p.Until("three offers", `[...document.querySelectorAll(".offers li")].map((l) => l.innerText.split(":")[0]).join() === "The most that fits,The earliest start,The shortest window"`)
+	p.CheckAppearances("reservations with counter-offers", nil)
+	s.set(create, 502, map[string]any{"title": "Bad Gateway", "status": 502, "detail": "the leader does not answer"})
+	p.press("Reserve 100 Mbit/s for 2 h, from now")
+	p.notified("the leader does not answer")
+	offered := reserved("-", "copy", "active", 2, 100e6, 0, 2*time.Hour)
+	s.set(create, 201, offered)
+	p.press("Reserve 100 Mbit/s for 2 h, from now")
+	p.has("Reserved copy: active, class 2, 100 Mbit/s")
+	sent := s.requests(create)[1:]
+	if want := `{"from":{"host":"h1"},"to":{"site":"south"},"class":2,"rate":"100Mbit","duration":"2h","name":"copy"}`; len(sent) != 2 || sent[0].body != want || sent[1] != sent[0] || sent[0].key == "" {
+		t.Errorf("it takes the offer with\n%+v\nwant twice, with one key,\n%s", sent, want)
+	}
+
+	// A change of the form removes an answer that is not to it, and mistakes are shown.
+	s.set(ask, 422, map[string]any{"title": "Unprocessable Content", "status": 422, "detail": "the request is invalid", "errors": []any{map[string]any{"field": "rate", "message": "10Tbit is beyond every link"}}})
+	p.fillIn("Rate", "10Tbit")
+	p.Until("no answer", `document.querySelector(".answer").innerText === ""`)
+	p.press("Ask what fits")
+	p.has("the request is invalid: rate: 10Tbit is beyond every link")
+	p.fillIn("To", "vlan:x")
+	p.press("Ask what fits")
+	p.has(`"vlan:x" is not a VLAN: write vlan: and a number from 1 to 4094`)
+}
+
+// A tenant has its own reservations and the form, without what is the operator's to see; a viewer only looks.
+func TestReservationsPageOfOthers(t *testing.T) {
+	t.Parallel()
+	s := serveReservations(t, booked()[3:])
+	for _, path := range []string{"/v1/session", "/v1/login"} {
+		s.set(path, 200, map[string]string{"name": "ops@shop", "role": "tenant", "tenant": "shop"})
+	}
+	s.set("/v1/network", 403, map[string]any{"title": "Forbidden", "status": 403})
+	p := openPage(t, s, "/reservations")
+	p.has("1 degraded, 2 scheduled")
+	p.has("What if")
+	if text := p.Text(); strings.Contains(text, "Availability of a link") || strings.Contains(text, "\nTenant\n") || !strings.Contains(text, "Reservations\n") {
+		t.Errorf("a tenant sees\n%s", text)
+	}
+	s.set("POST /v1/reservations?dry_run=true", 422, map[string]any{"title": "Unprocessable Content", "status": 422, "detail": "tenant shop may not reserve more than 50 Mbit/s"})
+	for label, text := range map[string]string{"Name": "x", "From": "h1", "To": "h2", "Rate": "60Mbit"} {
+		p.fillIn(label, text)
+	}
+	p.press("Ask what fits")
+	p.has("tenant shop may not reserve more than 50 Mbit/s")
+
+	s.set("/v1/session", 200, map[string]string{"name": "guest", "role": "viewer"})
+	s.set("/v1/reservations/calendar", 200, linkCalendar())
+	s.set("/v1/network", 200, ring())
+	p.Take("reload", chromedp.Reload(), chromedp.WaitVisible(".lane button"))
+	p.has("Availability of a link")
+	p.press("shop/video")
+	p.Until("the dialog", `document.querySelector("dialog") !== null`)
+	if text := p.Text(); strings.Contains(text, "Cancel the reservation") || strings.Contains(text, "Ask what fits") || strings.Contains(text, "Use in what-if") {
+		t.Errorf("a viewer sees\n%s", text)
+	}
+}

@@ -1,16 +1,17 @@
-// Reservations page: the calendar and the list of reservations, and what is free on a link.
+// Reservations page: the calendar and the list of reservations, what is free on a link, and what would be granted.
 import { listReservations, type Network, type Reservation, type ReservationList } from "../api.gen";
 import { allPages } from "../call";
 import { fill, h, text } from "../dom";
 import { subscribe } from "../live";
-import { Names, shortID } from "../network/names";
+import { hostName, Names, shortID } from "../network/names";
 import { calendar } from "../reservations/calendar";
 import { detail } from "../reservations/detail";
 import { links } from "../reservations/links";
 import { classOf, endText, fullName, keyOf } from "../reservations/request";
 import { showTime } from "../reservations/times";
+import { whatIf } from "../reservations/whatif";
 import { route } from "../router";
-import { isTenantSession } from "../session";
+import { isTenantSession, mayChange } from "../session";
 import { button, command, empty, errorText, title } from "../ui";
 import { showRate } from "../units";
 import { virtualTable } from "../virtual";
@@ -35,15 +36,16 @@ route("/reservations", () => "Reservations", (on, _, signal) => {
 		{ name: "Start", cell: (r) => moment(r.start), sort: (r) => Date.parse(r.start), wide: true },
 		{ name: "End", cell: (r) => moment(r.end), sort: (r) => Date.parse(r.end) },
 	], keyOf, () => {}, signal);
-	const available = isTenantSession() ? undefined : links(nameOf, undefined, signal); // a tenant gets no calendar of links
-	fill(body, none, times.on, h("section", {}, h("h2", {}, "List"), list.on), available?.on);
+	const ask = mayChange() ? whatIf(nameOf, (name) => network?.switches.find((s) => s.name === name)?.id ?? name) : undefined;
+	const available = isTenantSession() ? undefined : links(nameOf, ask?.use, signal); // a tenant gets no calendar of links
+	fill(body, none, times.on, h("section", {}, h("h2", {}, "List"), list.on), ask?.on, available?.on);
 	fill(on, title("Reservations", about), note, body);
 	fill(note, h("p", { class: "quiet", role: "status" }, "Waiting for the controller…"));
 
 	const show = (all: Reservation[]): void => {
 		body.hidden = false;
 		none.hidden = all.length > 0;
-		fill(none, h("section", {}, empty("No reservations.", ["Reserve with ", command("headgate reserve create NAME --from HOST --to HOST --rate 200Mbit --for 2h"), "."])));
+		fill(none, h("section", {}, empty("No reservations.", [ask && "Ask below what fits, or reserve with ", !ask && "Operators and tenants reserve with ", command("headgate reserve create NAME --from HOST --to HOST --rate 200Mbit --for 2h"), "."])));
 		text(about, states.map((s) => [all.filter((r) => r.state === s).length, s] as const).filter(([n]) => n > 0).map(([n, s]) => `${n} ${s}`).join(", ") || "Bandwidth promised across the network");
 		times.show(all);
 		list.show(all);
@@ -71,6 +73,7 @@ route("/reservations", () => "Reservations", (on, _, signal) => {
 		if (status !== 200) return;
 		network = data as Network;
 		names = new Names(network);
+		ask?.setEnds([...network.hosts.map(hostName), ...(network.sites ?? []).map((s) => `site:${s.name}`)]);
 		available?.show(network, known);
 	}, signal);
 });
