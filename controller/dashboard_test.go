@@ -3,6 +3,7 @@ package controller_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/internal/browser"
 )
 
@@ -332,4 +334,99 @@ func TestPagesByAnotherName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// The page of reservations works with the service: an operator's request is refused, a counter-offer is taken, and the reservation
+// is cancelled. A tenant gets its own reservations, without the links.
+func TestPageOfReservations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser: not with -short")
+	}
+	t.Parallel()
+	s, _ := reservationsOf(t)
+	a, _ := s.twoTenants()
+	s.must(200, "PUT", "/v1/tenants/a", `{"reservations": {"rate": "50Mbit", "duration": "2h", "ahead": "24h"}}`)
+	s.must(201, "POST", "/v1/reservations", `{"name": "secret", "rate": "700Mbit", `+ends+`}`)
+	s.must(201, "POST", "/v1/reservations", `{"name": "second", "rate": "700Mbit", `+ends+`}`)
+	b, err := browser.Start(t.Context(), s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	signIn := func(token string) {
+		t.Helper()
+		if err := b.Do(chromedp.Navigate(s.url+"/reservations"), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(what, script string) {
+		t.Helper()
+		for n := 0; ; n++ {
+			is, err := browser.Evaluate[bool](b, script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is {
+				return
+			}
+			if n > 400 {
+				text, _ := browser.Evaluate[string](b, "document.body.innerText")
+				t.Fatalf("%s: not shown\n%s", what, text)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	has := func(text string) {
+		t.Helper()
+		until(text, fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
+	}
+	press := func(name string) {
+		t.Helper()
+		until(name, fmt.Sprintf(`((b) => (b?.click(), b !== undefined))([...document.querySelectorAll("button")].findLast((b) => (b.getAttribute("aria-label") ?? b.innerText) === %q))`, name))
+	}
+	fillIn := func(fields ...string) {
+		t.Helper()
+		for n := 0; n < len(fields); n += 2 {
+			until(fields[n], fmt.Sprintf(`((i) => i ? (i.value = %q, i.dispatchEvent(new Event("input", {bubbles: true})), true) : false)([...document.querySelectorAll("form label")].find((l) => l.innerText === %q)?.control)`, fields[n+1], fields[n]))
+		}
+	}
+	signIn(s.operator)
+	has("2 active")
+	has("fits on this link if it starts")
+	fillIn("Name", "third", "From", "10.0.0.1", "To", "10.0.0.2", "Rate", "500Mbit", "Duration", "1h")
+	press("Ask what fits")
+	has("has 300Mbit of 500Mbit")
+	has("The earliest start: 500 Mbit/s for 1 h")
+	press("Reserve 300 Mbit/s for 1 h, from now")
+	has("3 active")
+	var made api.Reservation
+	s.must(200, "GET", "/v1/reservations/-/third", "").into(t, &made)
+	if made.RateBps != 300e6 {
+		t.Errorf("reserved %+v", made)
+	}
+	press("third")
+	press("Cancel the reservation")
+	until("the question", `document.querySelectorAll("dialog").length === 2`)
+	press("Cancel the reservation")
+	has("Cancelled third")
+	has("2 active")
+	s.must(404, "GET", "/v1/reservations/-/third", "")
+
+	if _, err := browser.Evaluate[bool](b, `fetch("/v1/session", {method: "DELETE", headers: {"X-Headgate-Session": "1"}}).then((r) => r.ok)`); err != nil {
+		t.Fatal(err)
+	}
+	signIn(a)
+	has("No reservations.")
+	fillIn("Name", "own", "From", "10.0.0.1", "To", "10.0.0.2", "Rate", "60Mbit", "Duration", "1h")
+	press("Ask what fits")
+	until("the refusal", `document.querySelector(".answer .error")?.innerText.includes("50Mbit") ?? false`)
+	fillIn("Rate", "20Mbit")
+	press("Ask what fits")
+	has("This would be granted.")
+	press("Reserve own")
+	has("1 active")
+	if text, err := browser.Evaluate[string](b, "document.body.innerText"); err != nil || strings.Contains(text, "secret") || strings.Contains(text, "Availability of a link") {
+		t.Errorf("%v: a tenant sees\n%s", err, text)
+	}
+	s.must(200, "GET", "/v1/reservations/a/own", "")
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -214,6 +215,14 @@ type service struct {
 	mu      sync.Mutex
 	answers map[string]answer
 	changed chan struct{} // closed when an answer changes
+	sent    []sent
+}
+
+// sent is a request that changes something, or would without dry_run.
+type sent struct {
+	what         string // method, path and query, such as "DELETE /v1/reservations/-/a"
+	key, ifMatch string
+	body         string
 }
 
 type answer struct {
@@ -233,7 +242,12 @@ func serve(t testing.TB) *service {
 		case r.URL.Path == "/v1/live":
 			s.live(w, r)
 		case strings.HasPrefix(r.URL.Path, "/v1/"):
-			a := s.answer(r.URL.Path)
+			a := s.answerTo(r)
+			w.Header().Set("ETag", etag)
+			if a.status == http.StatusNoContent {
+				w.WriteHeader(a.status)
+				return
+			}
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(a.status)
 			_, _ = w.Write(a.body)
@@ -246,6 +260,38 @@ func serve(t testing.TB) *service {
 		s.Close()
 	})
 	return s
+}
+
+// etag is the ETag of every answer.
+const etag = `"7"`
+
+// answerTo returns the answer to a request. A request that is no GET is recorded, and has the answer that is set for its method, path
+// and query.
+func (s *service) answerTo(r *http.Request) answer {
+	if r.Method == http.MethodGet || r.URL.Path == "/v1/login" {
+		return s.answer(r.URL.Path)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	one := sent{r.Method + " " + r.URL.RequestURI(), r.Header.Get("Idempotency-Key"), r.Header.Get("If-Match"), string(body)}
+	s.mu.Lock()
+	s.sent = append(s.sent, one)
+	s.mu.Unlock()
+	return s.answer(one.what)
+}
+
+// requests returns the requests of a method, path and query.
+func (s *service) requests(what string) (out []sent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.sent {
+		if one.what == what {
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 // answer returns the answer to requests of a path.

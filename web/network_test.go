@@ -22,11 +22,17 @@ type page struct {
 // openNetwork opens the page of the network, signed in.
 func openNetwork(t *testing.T, s *service) page {
 	t.Helper()
+	return openPage(t, s, "/network")
+}
+
+// openPage opens a page, signed in.
+func openPage(t *testing.T, s *service, path string) page {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a browser: not with -short")
 	}
 	p := page{browsertest.Open(t, s.URL), s}
-	p.Take("sign in", chromedp.Navigate(s.URL+"/network"), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", "hg_test\r"), chromedp.WaitVisible("main h1"))
+	p.Take("sign in", chromedp.Navigate(s.URL+path), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", "hg_test\r"), chromedp.WaitVisible("main h1"))
 	return p
 }
 

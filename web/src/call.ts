@@ -1,5 +1,6 @@
 // Requests to the API. The session is an HttpOnly cookie. Every request that may change something has
 // the header X-Headgate-Session, which a form on another site cannot send.
+import type { ReservationRefusal } from "./api.gen";
 
 /** Problem is an error response of the API (RFC 9457), or status 0 if there was no response. */
 export class Problem extends Error {
@@ -8,6 +9,8 @@ export class Problem extends Error {
 		detail: string,
 		readonly fields: { field: string; message: string }[] = [],
 		readonly retryAfter = 0,
+		/** Why a reservation does not fit, and what would. */
+		readonly refusal: ReservationRefusal | undefined = undefined,
 	) {
 		super(detail);
 	}
@@ -66,8 +69,8 @@ export async function call<T>(method: string, path: string, o: Options = {}): Pr
 	const data: unknown = r.headers.get("Content-Type")?.includes("json") ? await r.json() : undefined;
 	if (r.ok) return { data: data as T, etag: r.headers.get("ETag") ?? "" };
 	if (r.status === 401 && path !== "/v1/login" && path !== "/v1/session") signedOut();
-	const p = (data ?? {}) as { title?: string; detail?: string; errors?: { field: string; message: string }[] };
-	throw new Problem(r.status, p.detail ?? p.title ?? `request failed: status ${r.status}`, p.errors, Number(r.headers.get("Retry-After") ?? 0));
+	const p = (data ?? {}) as { title?: string; detail?: string; errors?: { field: string; message: string }[]; refusal?: ReservationRefusal };
+	throw new Problem(r.status, p.detail ?? p.title ?? `request failed: status ${r.status}`, p.errors, Number(r.headers.get("Retry-After") ?? 0), p.refusal);
 }
 
 /** withQuery returns a path with its query string. */

@@ -13,6 +13,7 @@ import "./pages/network";
 import "./pages/overview";
 import "./pages/probes";
 import "./pages/relays";
+import "./pages/reservations";
 import "./pages/tenants";
 
 /** navigation has the entries of the navigation. Sessions of a tenant do not see entries with whole. */
@@ -22,6 +23,7 @@ const navigation: { path: string; name: string; whole?: boolean }[] = [
 	{ path: "/collectives", name: "Collectives", whole: true }, // shows data of whole hosts
 	{ path: "/relays", name: "Relays", whole: true },
 	{ path: "/network", name: "Network", whole: true },
+	{ path: "/reservations", name: "Reservations" }, // a session of a tenant gets its own
 	{ path: "/probes", name: "Probes", whole: true },
 	{ path: "/events", name: "Events" },
 ];

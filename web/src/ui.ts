@@ -104,10 +104,10 @@ export function field(label: string, input: HTMLElement, help: Child = null): HT
 let fields = 0;
 
 /** confirmDialog opens a confirmation dialog, and resolves to true if the user confirms. */
-export function confirmDialog(name: string, body: Child, yes: string, kind = "primary"): Promise<boolean> {
+export function confirmDialog(name: string, body: Child, yes: string, kind = "primary", no = "Cancel"): Promise<boolean> {
 	return new Promise((resolve) => {
 		const accept = h("button", { type: "submit", class: kind, value: "yes" }, yes);
-		const on = h("dialog", { "aria-label": name }, h("form", { method: "dialog" }, h("h2", {}, name), body, h("div", { class: "actions" }, h("button", { type: "submit", value: "no" }, "Cancel"), accept)));
+		const on = h("dialog", { "aria-label": name }, h("form", { method: "dialog" }, h("h2", {}, name), body, h("div", { class: "actions" }, h("button", { type: "submit", value: "no" }, no), accept)));
 		on.addEventListener("close", () => {
 			resolve(on.returnValue === "yes");
 			on.remove();
