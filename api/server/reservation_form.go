@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -40,6 +41,9 @@ func requestFrom(id reserve.ID, b api.ReservationRequest) (r reserve.Request, er
 	parse("rate", b.Rate, &r.Forward)
 	parse("back", b.Back, &r.Reverse)
 	parse("volume", b.Volume, &r.Volume)
+	if b.Volume != nil && r.Volume == 0 && err == nil {
+		err = invalidField("volume", errors.New("the volume is 0: write how much is to be moved, for example 2TB, or remove it and write a rate and a duration"))
+	}
 	if b.Duration != nil && err == nil {
 		if r.Duration, err = time.ParseDuration(*b.Duration); err != nil {
 			err = invalidField("duration", fmt.Errorf("%q is not a duration: write for example 90m or 48h", *b.Duration))

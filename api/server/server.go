@@ -215,7 +215,7 @@ func invalid(err error) error {
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return refuse(http.StatusRequestEntityTooLarge, "the request body is larger than %d bytes", large.Limit)
+		return refuse(http.StatusRequestEntityTooLarge, "the request body is larger than the %d bytes that this resource may have: send less", large.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return refuse(http.StatusRequestTimeout, "the request timed out before its whole body arrived: send it faster")

@@ -35,6 +35,19 @@ type service struct {
 // response is empty.
 func start(t *testing.T) *service {
 	t.Helper()
+	s := control(t)
+	for _, host := range []string{connected, measured} {
+		must[client.HostState](t)(s.client.PutHost(t.Context(), host, nil, client.Host{}))
+	}
+	s.connect(t)
+	s.measure(t)
+	s.connectSwitches(t)
+	return s
+}
+
+// control runs a controller on a store of its own, which has no hosts.
+func control(t *testing.T) *service {
+	t.Helper()
 	config := controllertest.Config()
 	config.OpenFlow = "127.0.0.1:0"
 	s := &service{Service: controllertest.Run(t, storetest.Open(t, storetest.Start(t)), config, nil)}
@@ -54,12 +67,6 @@ func start(t *testing.T) *service {
 			write(t, s.authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 		}
 	}
-	for _, host := range []string{connected, measured} {
-		must[client.HostState](t)(s.client.PutHost(t.Context(), host, nil, client.Host{}))
-	}
-	s.connect(t)
-	s.measure(t)
-	s.connectSwitches(t)
 	return s
 }
 

@@ -53,7 +53,7 @@ class Refused(Exception):
 
     def __init__(self, status, problem):
         super().__init__(problem.get("detail") or problem.get("title") or f"status {status}")
-        self.status = status
+        self.status, self.problem = status, problem
 
 
 class Service:
@@ -73,7 +73,8 @@ class Service:
             wait = 0.2 * 2**attempt
             try:
                 with urllib.request.urlopen(request, timeout=5, context=self.trust) as answer:
-                    return json.load(answer), answer.headers["ETag"]
+                    text = answer.read()
+                    return json.loads(text) if text else None, answer.headers["ETag"]
             except urllib.error.HTTPError as error:
                 refused = Refused(error.code, json.load(error))
                 if error.code not in (429, 503):  # too many at a time, or not now
