@@ -38,7 +38,7 @@ type Book interface {
 	Watch(context.Context) <-chan struct{}
 }
 
-// Loop keeps the circuits and limits of a network. One goroutine may use it.
+// Loop keeps the circuits and limits of a network. One goroutine may use it, and any may call Usage.
 type Loop struct {
 	switches Switches
 	book     Book
@@ -52,6 +52,8 @@ type Loop struct {
 
 	plan plan
 	set  bool // the switches have a plan
+
+	usages usages
 }
 
 // New returns a loop without circuits. now is the clock.
@@ -138,6 +140,7 @@ func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
 // enforce passes on changes: limits alone, unless the circuits are others, which they may be without a change of limits if the reservations or the
 // network changed.
 func (l *Loop) enforce(ch cycle.Changes, changed bool) {
+	l.usages.take(l.cycle, ch.Minutes)
 	if l.set && len(ch.Limits) == 0 && len(ch.Removed) == 0 && !changed {
 		return
 	}
