@@ -32,11 +32,14 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 			c.reservations.Store(o)
 			var loop sync.WaitGroup
 			if n := c.switches.Live(); n != nil {
-				loop.Go(func() { circuits.New(n, o, time.Now).Run(ctx) })
+				l := circuits.New(n, o, time.Now)
+				c.circuits.Store(l)
+				loop.Go(func() { l.Run(ctx) })
 			}
 			o.Run(ctx, c.networkChanged)
 			loop.Wait()
 			c.reservations.Store(nil)
+			c.circuits.Store(nil)
 			return
 		}
 		if ctx.Err() == nil {
