@@ -87,10 +87,13 @@ func (u *usages) take(c *cycle.Cycle, ended []cycle.Minute) {
 			a = &account{}
 			u.accounts[f.Flow] = a
 		}
-		began := a.status.Began
+		before := a.status
 		a.status, a.gone = f, time.Time{}
-		if !began.IsZero() {
-			a.status.Began = began
+		if !before.Began.IsZero() { // also if it had no path for a while, or another point limits it
+			a.status.Began = before.Began
+		}
+		if f.Full.IsZero() {
+			a.status.Full = before.Full
 		}
 	}
 	for _, m := range ended {

@@ -86,6 +86,27 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// The account goes on when a reservation had no path for a while.
+func TestUsageWithoutPath(t *testing.T) {
+	l, p, b, step := begin(t, time.Hour)
+	p.offers["acme/video forward"] = 20 * unit.Mbit
+	step(10)
+	before, with := one(t, l), b.Book
+	b.Book, _ = reserve.NewBook(b.top, reserve.Limits{})
+	l.Update()
+	step(5)
+	if u := one(t, l); u.Offered != 0 || u.Total.Delivered == 0 || u.Reserved != before.Reserved {
+		t.Errorf("without a path the usage is %+v", u)
+	}
+	b.Book = with
+	p.offers["acme/video forward"] = 0
+	l.Update()
+	step(5)
+	if u := one(t, l); !u.Since.Equal(before.Since) || u.Full.IsZero() || u.Total.Delivered < before.Total.Delivered || u.Total.Seconds <= before.Total.Seconds {
+		t.Errorf("the usage is %+v, and was %+v", u, before)
+	}
+}
+
 // A reservation that got less than it offered and holds has unmet seconds.
 func TestUsageUnmet(t *testing.T) {
 	l, p, _, step := begin(t, time.Hour)
