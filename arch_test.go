@@ -162,7 +162,7 @@ var layers = []layer{
 		"it is tested with switches in memory, which an import of the store or of the API would prevent"},
 	{"controller/reservations", []string{"unit", "config", "fabric", "fabric/reserve", "store"},
 		"decisions are tested with a store and a topology, which an import of the API or of switches would prevent"},
-	{"controller/circuits", []string{"controller/points", "unit", "share", "fabric/...", "api/agents"},
+	{"controller/circuits", []string{"controller/points", "unit", "share", "usage", "fabric/...", "api/agents"},
 		"limits are tested with switches in memory, which an import of the store or of the API would prevent"},
 	{"controller/points", []string{"unit", "fabric/...", "api/agents"},
 		"messages to hosts are a function of reservations, which could not be tested alone with an import of the store or of streams"},

@@ -17,14 +17,19 @@ import (
 
 func reportCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "report --since TIME",
+		Use:   "report [--since TIME | --reservations]",
 		Short: "Report the usage of groups of a service, and unmet guarantees",
 		Long: `Report totals the usage records of agents, which have one record per minute and keep them for a
 week: the bytes of each group that were offered, delivered, guaranteed, borrowed and lent, drops and
 marks, and the seconds in which the group had a backlog and its guarantee was unmet. Report names
-hosts whose agents do not respond. A tenant sees only its own groups.`,
+hosts whose agents do not respond. A tenant sees only its own groups.
+
+With --reservations it prints what each direction of a reservation has used, lent and lacked, and names those
+that in at least an hour have never offered half of what they hold. These totals begin with the
+reservation, or later with the term of the controller that leads, and are kept for an hour after the end.`,
 		Example: `  headgate report --tenant shop --since 24h
-  headgate report --since 7d -o csv`,
+  headgate report --since 7d -o csv
+  headgate report --reservations`,
 		Args: cobra.NoArgs,
 	}
 	server := serverFlag(c)
@@ -32,6 +37,10 @@ hosts whose agents do not respond. A tenant sees only its own groups.`,
 	host := c.Flags().String("host", "", "only groups of this `HOST`")
 	since := c.Flags().String("since", "24h", "start: a duration before now, or a time such as 2026-05-01T00:00:00Z")
 	until := c.Flags().String("until", "0s", "end: a duration before now, or a time")
+	reserved := c.Flags().Bool("reservations", false, "report reservations instead of groups")
+	c.MarkFlagsMutuallyExclusive("reservations", "host")
+	c.MarkFlagsMutuallyExclusive("reservations", "since")
+	c.MarkFlagsMutuallyExclusive("reservations", "until")
 	output := "table"
 	c.Flags().VarP(enumFlag{&output, []string{"table", "csv", "json"}}, "output", "o", "print as")
 	completeFlag(c, "output", oneOf("table", "csv", "json"))
@@ -48,6 +57,17 @@ hosts whose agents do not respond. A tenant sees only its own groups.`,
 		client, err := service(*server)
 		if err != nil {
 			return err
+		}
+		if *reserved {
+			var owner *string
+			if *tenant != "" {
+				owner = tenant
+			}
+			all, err := request{ctx: c.Context(), client: client}.usage(owner, nil)
+			if err != nil {
+				return err
+			}
+			return a.reportReservations(all, output)
 		}
 		p := &api.GetUsageParams{Since: from, Until: &to}
 		if *tenant != "" {

@@ -30,7 +30,7 @@ operator writes the reservation of a tenant as TENANT/NAME.`,
 		RunE: helpOrUnknown,
 	}
 	c.AddCommand(reserveCreateCommand(a), reserveWhatIfCommand(a), reserveListCommand(a), reserveShowCommand(a),
-		reserveChangeCommand(a), reserveCancelCommand(a), reserveCalendarCommand(a))
+		reserveTopCommand(a), reserveChangeCommand(a), reserveCancelCommand(a), reserveCalendarCommand(a))
 	return c
 }
 
@@ -164,21 +164,34 @@ func reserveListCommand(a *app) *cobra.Command {
 
 func reserveShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show NAME", Short: "Show a reservation with its paths",
+		Use: "show NAME", Short: "Show a reservation with its paths and its usage",
 		Long: `Show prints a reservation and its paths: the ports through which switches send its traffic, and the
-last switch. An operator sees switches by their names.`,
+last switch. An operator sees switches by their names. Of a reservation that has begun it prints for each
+direction the rates of the latest second and the limit at this moment, and in total what it has borrowed and
+lent, and the seconds in which it offered what it holds and got less.`,
 		Example: `  headgate reserve show backup
   headgate reserve show shop/backup -o yaml`,
 		Args: cobra.ExactArgs(1),
 	}
 	var names switchNames
-	server := query(a, c, func(q request) (api.Reservation, error) {
-		r, err := api.Decode[api.Reservation](reservations.get(q))
-		if err == nil {
-			names = q.switchNames()
+	server := query(a, c, func(q request) (out shownReservation, err error) {
+		if out.Reservation, err = api.Decode[api.Reservation](reservations.get(q)); err != nil {
+			return out, err
 		}
-		return r, err
-	}, func(w io.Writer, r api.Reservation) error { return writeReservation(w, r, names) })
+		names = q.switchNames()
+		// The usage is known to the leader alone. Without one the reservation is shown all the same.
+		out.Usage, err = q.usage(&out.Owner, &out.Name)
+		if err != nil {
+			a.note("the usage is not known: %v", err)
+		}
+		return out, nil
+	}, func(w io.Writer, r shownReservation) error {
+		if err := writeReservation(w, r.Reservation, names); err != nil || len(r.Usage) == 0 {
+			return err
+		}
+		fmt.Fprintln(w)
+		return writeUsage(w, r.Usage)
+	})
 	c.ValidArgsFunction = firstArg(reservations.complete(server))
 	return c
 }

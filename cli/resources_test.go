@@ -13,6 +13,10 @@ import (
 	"headgate.dev/headgate/internal/golden"
 )
 
+// backupUsage is what a reservation of the operator does, with both directions.
+const backupUsage = `{"items": [{"owner": "-", "name": "backup", "direction": "forward", "class": 4, "held_by": "switch", "reserved_bps": 200000000, "offered_bps": 250000000, "delivered_bps": 210000000, "limit_bps": 210000000, "peak_bps": 260000000, "since": "2026-05-01T10:00:00Z", "full": "2026-05-01T10:59:00Z", "seconds": 3600, "offered_bytes": 90000000000, "delivered_bytes": 88000000000, "reserved_bytes": 90000000000, "borrowed_bytes": 1000000000, "lent_bytes": 3000000000, "unmet_seconds": 12, "unused": false},
+	{"owner": "-", "name": "backup", "direction": "back", "class": 4, "held_by": "nowhere", "reserved_bps": 1000000, "offered_bps": 0, "delivered_bps": 0, "peak_bps": 100000, "since": "2026-05-01T10:00:00Z", "seconds": 3600, "offered_bytes": 0, "delivered_bytes": 0, "reserved_bytes": 450000000, "borrowed_bytes": 0, "lent_bytes": 450000000, "unmet_seconds": 0, "unused": true}]}`
+
 const backupReservation = `{"owner": "-", "name": "backup", "state": "active", "request": {"from": {"host": "web1", "at": {"switch": "0000000000000001", "port": 1}}, "to": {"host": "10.0.0.9"}, "class": 4, "rate": "200Mbit", "back": "1Mbit", "duration": "2h", "protected": true},
 	"start": "2026-05-01T10:00:00Z", "end": "2026-05-01T12:00:00Z", "rate_bps": 200000000, "back_bps": 1000000, "reserved_bps": 200000000, "reserved_back_bps": 1000000, "generation": 1, "created": "2026-05-01T09:00:00Z", "changed": "2026-05-01T09:00:00Z", "paths": [
 	{"links": [{"from": {"switch": "0000000000000001", "port": 2}, "to": {"switch": "0000000000000002", "port": 2}}], "rate_bps": 200000000, "back_bps": 1000000, "spare": false},
@@ -82,6 +86,7 @@ var answers = map[string]string{
 	"GET /v1/reservations?after":          `{"items": [{"owner": "shop", "name": "sync", "state": "degraded", "degraded": "no path has bandwidth", "request": {"from": {"site": "north"}, "to": {"vlan": 20}, "class": 1}, "start": "2026-05-01T10:00:00Z", "end": "2026-05-01T11:00:00Z", "rate_bps": 50000000, "back_bps": 0, "reserved_bps": 0, "reserved_back_bps": 0, "paths": [], "generation": 2, "created": "2026-05-01T09:00:00Z", "changed": "2026-05-01T10:30:00Z"}]}`,
 	"GET /v1/reservations/-/backup":       backupReservation,
 	"PUT /v1/reservations/-/backup":       backupReservation,
+	"GET /v1/reservations/usage":          backupUsage,
 	"POST /v1/reservations":               backupReservation,
 	"DELETE /v1/reservations/-/backup":    ``,
 	"DELETE /v1/reservations/shop/backup": ``,

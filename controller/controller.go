@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/api/agents"
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller/circuits"
 	"headgate.dev/headgate/controller/network"
 	"headgate.dev/headgate/controller/reservations"
 	"headgate.dev/headgate/internal/listen"
@@ -98,6 +99,8 @@ type Controller struct {
 	term         atomic.Pointer[store.Term] // current term as the leader, nil without one
 	// reservations is the owner of the reservations in the current term, nil before it has built its book.
 	reservations atomic.Pointer[reservations.Owner]
+	// circuits keeps the limits of the reservations in the current term, nil before it has a network of switches.
+	circuits atomic.Pointer[circuits.Loop]
 	// networkChanged signals that switches, ports, links or hosts have changed.
 	networkChanged chan struct{}
 	full           atomic.Bool // the store is full or nearly full
@@ -192,7 +195,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 	requests := metrics.NewRequests()
 	if c.config.Metrics != nil {
-		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.NewProbes(c.probeMetrics), metrics.NewNetwork(c.networkMetrics))...)()
+		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.NewProbes(c.probeMetrics), metrics.NewNetwork(c.networkMetrics), metrics.NewReservations(c.reservationMetrics))...)()
 	}
 	service := &server.Server{
 		OnRequest: requests.Observe,

@@ -63,7 +63,10 @@ func (c *Controller) enforceReservations(ctx context.Context, t store.Term, o *r
 	if n := c.switches.Live(); n != nil {
 		switches = n
 	}
-	circuits.New(switches, reservationAgents{c.hub}, o, term, time.Now).Run(ctx)
+	l := circuits.New(switches, reservationAgents{c.hub}, o, term, time.Now)
+	c.circuits.Store(l)
+	defer c.circuits.Store(nil)
+	l.Run(ctx)
 }
 
 var errNoTerm = errors.New("this controller does not lead the switches yet")

@@ -49,7 +49,7 @@ func allMetrics(t *testing.T) (served []string, metrics map[string][]metric) {
 	const relay = "headgate relay run --metrics 127.0.0.1:9423"
 	return []string{agent, sets, controller, relay}, map[string][]metric{
 		agent: metricsOf(t, NewGroups(nil, nil)), sets: metricsOf(t, NewCollective(nil)), relay: metricsOf(t, NewRelay(nil)),
-		controller: slices.Concat(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests()), metricsOf(t, NewProbes(nil)), metricsOf(t, NewNetwork(nil))),
+		controller: slices.Concat(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests()), metricsOf(t, NewProbes(nil)), metricsOf(t, NewNetwork(nil)), metricsOf(t, NewReservations(nil))),
 	}
 }
 

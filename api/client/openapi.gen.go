@@ -608,6 +608,48 @@ func (e ReservationRefusalReason) Valid() bool {
 	}
 }
 
+// Defines values for ReservationUsageDirection.
+const (
+	ReservationBack    ReservationUsageDirection = "back"
+	ReservationForward ReservationUsageDirection = "forward"
+)
+
+// Valid indicates whether the value is a known member of the ReservationUsageDirection enum.
+func (e ReservationUsageDirection) Valid() bool {
+	switch e {
+	case ReservationBack:
+		return true
+	case ReservationForward:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationUsageHeldBy.
+const (
+	HeldByHost   ReservationUsageHeldBy = "host"
+	HeldByRouter ReservationUsageHeldBy = "router"
+	HeldBySwitch ReservationUsageHeldBy = "switch"
+	HeldNowhere  ReservationUsageHeldBy = "nowhere"
+)
+
+// Valid indicates whether the value is a known member of the ReservationUsageHeldBy enum.
+func (e ReservationUsageHeldBy) Valid() bool {
+	switch e {
+	case HeldByHost:
+		return true
+	case HeldByRouter:
+		return true
+	case HeldBySwitch:
+		return true
+	case HeldNowhere:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleAgent    Role = "agent"
@@ -2337,6 +2379,68 @@ type ReservationStep struct {
 	ReservedBps int64 `json:"reserved_bps"`
 }
 
+// ReservationUsage One direction of a reservation. Rates are those of the latest second. Bytes and seconds are totals since the time in since. All are in layer 2.
+type ReservationUsage struct {
+	// BorrowedBytes What was delivered beyond what is reserved.
+	BorrowedBytes int64 `json:"borrowed_bytes"`
+	Class         int   `json:"class"`
+
+	// DeliveredBps What passed the limit.
+	DeliveredBps   int64 `json:"delivered_bps"`
+	DeliveredBytes int64 `json:"delivered_bytes"`
+
+	// Direction forward is from the first end to the second.
+	Direction ReservationUsageDirection `json:"direction"`
+
+	// Full The latest time at which all that is reserved was offered. Absent if it never was.
+	Full *time.Time `json:"full,omitempty"`
+
+	// HeldBy What limits the packets. Nowhere: nothing on the path can, and nothing is measured.
+	HeldBy ReservationUsageHeldBy `json:"held_by"`
+
+	// LentBytes What was left unused and others used.
+	LentBytes int64 `json:"lent_bytes"`
+
+	// LimitBps What may pass now: what is reserved and borrowed, or less where a part is lent. Absent without a limit.
+	LimitBps *int64 `json:"limit_bps,omitempty"`
+	Name     Name   `json:"name"`
+
+	// OfferedBps What arrived at the limit.
+	OfferedBps   int64 `json:"offered_bps"`
+	OfferedBytes int64 `json:"offered_bytes"`
+
+	// Owner A tenant, or - for the operator.
+	Owner ReservationOwner `json:"owner"`
+
+	// PeakBps The highest offered rate between two readings.
+	PeakBps       int64 `json:"peak_bps"`
+	ReservedBps   int64 `json:"reserved_bps"`
+	ReservedBytes int64 `json:"reserved_bytes"`
+
+	// Seconds The time that was measured.
+	Seconds float64 `json:"seconds"`
+
+	// Since When the totals begin: with the reservation, or later with the term of the controller that leads.
+	Since time.Time `json:"since"`
+
+	// UnmetSeconds The time in which at least the reserved rate was offered, and less than 99 % of it was delivered.
+	UnmetSeconds float64 `json:"unmet_seconds"`
+
+	// Unused In at least an hour that was measured, the reservation has never offered half of what it holds.
+	Unused bool `json:"unused"`
+}
+
+// ReservationUsageDirection forward is from the first end to the second.
+type ReservationUsageDirection string
+
+// ReservationUsageHeldBy What limits the packets. Nowhere: nothing on the path can, and nothing is measured.
+type ReservationUsageHeldBy string
+
+// ReservationUsageList defines model for ReservationUsageList.
+type ReservationUsageList struct {
+	Items []ReservationUsage `json:"items"`
+}
+
 // Role defines model for Role.
 type Role string
 
@@ -3018,6 +3122,15 @@ type GetReservationCalendarParams struct {
 
 	// To Default a week after from.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// ListReservationUsageParams defines parameters for ListReservationUsage.
+type ListReservationUsageParams struct {
+	// Owner Only reservations of this tenant, or of the operator (-).
+	Owner *ReservationOwner `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Reservation Only reservations of this name.
+	Reservation *Name `form:"reservation,omitempty" json:"reservation,omitempty"`
 }
 
 // DeleteReservationParams defines parameters for DeleteReservation.
@@ -3792,6 +3905,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/reservations/calendar (the `GetReservationCalendar` operationId).
 	GetReservationCalendar(ctx context.Context, params *GetReservationCalendarParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListReservationUsage Get what reservations use, lend and lack
+	//
+	// Those of the operator first, and then those of tenants, by name, with one item for each direction. A tenant gets only its own. A reservation that has not begun has none, and one that has ended is listed for an hour.
+	//
+	// Corresponds with GET /v1/reservations/usage (the `ListReservationUsage` operationId).
+	ListReservationUsage(ctx context.Context, params *ListReservationUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteReservation Cancel a reservation
 	//
@@ -5112,6 +5232,23 @@ func (c *Client) CreateReservation(ctx context.Context, params *CreateReservatio
 // Corresponds with GET /v1/reservations/calendar (the `GetReservationCalendar` operationId).
 func (c *Client) GetReservationCalendar(ctx context.Context, params *GetReservationCalendarParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetReservationCalendarRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReservationUsage Get what reservations use, lend and lack
+//
+// Those of the operator first, and then those of tenants, by name, with one item for each direction. A tenant gets only its own. A reservation that has not begun has none, and one that has ended is listed for an hour.
+//
+// Corresponds with GET /v1/reservations/usage (the `ListReservationUsage` operationId).
+func (c *Client) ListReservationUsage(ctx context.Context, params *ListReservationUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReservationUsageRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9408,6 +9545,72 @@ func NewGetReservationCalendarRequest(server string, params *GetReservationCalen
 		if params.To != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListReservationUsageRequest constructs an http.Request for the ListReservationUsage method
+func NewListReservationUsageRequest(server string, params *ListReservationUsageParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/reservations/usage")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Owner != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Reservation != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "reservation", *params.Reservation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -184,6 +184,9 @@ type ServerInterface interface {
 	// GetReservationCalendar Get the rate that is reserved on a link over time
 	// (GET /v1/reservations/calendar)
 	GetReservationCalendar(w http.ResponseWriter, r *http.Request, params GetReservationCalendarParams)
+	// ListReservationUsage Get what reservations use, lend and lack
+	// (GET /v1/reservations/usage)
+	ListReservationUsage(w http.ResponseWriter, r *http.Request, params ListReservationUsageParams)
 	// DeleteReservation Cancel a reservation
 	// (DELETE /v1/reservations/{owner}/{reservation})
 	DeleteReservation(w http.ResponseWriter, r *http.Request, owner PathOwner, reservation PathReservation, params DeleteReservationParams)
@@ -3510,6 +3513,52 @@ func (siw *ServerInterfaceWrapper) GetReservationCalendar(w http.ResponseWriter,
 	handler.ServeHTTP(w, r)
 }
 
+// ListReservationUsage operation middleware
+func (siw *ServerInterfaceWrapper) ListReservationUsage(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReservationUsageParams
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", r.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "owner"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "owner", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "reservation" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reservation", r.URL.Query(), &params.Reservation, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "reservation"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "reservation", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListReservationUsage(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // DeleteReservation operation middleware
 func (siw *ServerInterfaceWrapper) DeleteReservation(w http.ResponseWriter, r *http.Request) {
 
@@ -4500,6 +4549,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reservations", wrapper.ListReservations)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reservations", wrapper.CreateReservation)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reservations/calendar", wrapper.GetReservationCalendar)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reservations/usage", wrapper.ListReservationUsage)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/reservations/{owner}/{reservation}", wrapper.DeleteReservation)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reservations/{owner}/{reservation}", wrapper.GetReservation)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/reservations/{owner}/{reservation}", wrapper.PutReservation)

@@ -22,6 +22,8 @@ type Reservations interface {
 	// Calendar returns the rate that is reserved on the link at a port, and the limit: on that which leaves the port's
 	// switch, or that which arrives.
 	Calendar(link string, arriving bool, from, to time.Time) ([]reserve.Step, unit.Rate, error)
+	// Usage returns what each direction of the reservations that have begun does, by tenant and name.
+	Usage() ([]api.ReservationUsage, error)
 }
 
 // ReservationDecision decides one change. Bounds are those of a tenant, nil for an operator. Errors are a

@@ -40,7 +40,7 @@ type Book interface {
 	Watch(context.Context) <-chan struct{}
 }
 
-// Loop keeps the circuits and limits of a network. One goroutine may use it.
+// Loop keeps the circuits and limits of a network. One goroutine may use it, and any may call Usage.
 type Loop struct {
 	switches Switches // nil without any
 	agents   Agents
@@ -62,6 +62,8 @@ type Loop struct {
 
 	plan plan
 	set  bool // the switches have a plan
+
+	usages usages
 }
 
 // New returns a loop without circuits. s is nil in a network without switches. term is a number of the leader's term, which is higher than those
@@ -170,11 +172,13 @@ func (l *Loop) demanded() bool {
 // enforce passes on changes: limits alone, unless the circuits are others, which they may be without a change of limits if the reservations or the
 // network changed.
 func (l *Loop) enforce(ch cycle.Changes, changed bool) {
+	l.usages.take(l.cycle, ch.Minutes)
 	if l.set && len(ch.Limits) == 0 && len(ch.Removed) == 0 && !changed && len(l.told.again) == 0 {
 		return
 	}
 	l.tell(directions(l.top, l.places, l.reservations, l.cycle.Flows()))
 	if l.switches == nil {
+		l.set = true
 		return
 	}
 	now := planOf(l.reservations, l.cycle.Flows(), func(k key) bool { return l.demand.waits(k, l.now()) })

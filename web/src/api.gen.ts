@@ -1091,6 +1091,46 @@ export type ReservationStep = {
 	/** The rate that is reserved from then on, until the next step. */
 	reserved_bps: number;
 };
+/** One direction of a reservation. Rates are those of the latest second. Bytes and seconds are totals since the time in since. All are in layer 2. */
+export type ReservationUsage = {
+	/** What was delivered beyond what is reserved. */
+	borrowed_bytes: number;
+	class: number;
+	/** What passed the limit. */
+	delivered_bps: number;
+	delivered_bytes: number;
+	/** forward is from the first end to the second. */
+	direction: "forward" | "back";
+	/** The latest time at which all that is reserved was offered. Absent if it never was. */
+	full?: string;
+	/** What limits the packets. Nowhere: nothing on the path can, and nothing is measured. */
+	held_by: "nowhere" | "host" | "router" | "switch";
+	/** What was left unused and others used. */
+	lent_bytes: number;
+	/** What may pass now: what is reserved and borrowed, or less where a part is lent. Absent without a limit. */
+	limit_bps?: number;
+	name: Name;
+	/** What arrived at the limit. */
+	offered_bps: number;
+	offered_bytes: number;
+	/** A tenant, or - for the operator. */
+	owner: ReservationOwner;
+	/** The highest offered rate between two readings. */
+	peak_bps: number;
+	reserved_bps: number;
+	reserved_bytes: number;
+	/** The time that was measured. */
+	seconds: number;
+	/** When the totals begin: with the reservation, or later with the term of the controller that leads. */
+	since: string;
+	/** The time in which at least the reserved rate was offered, and less than 99 % of it was delivered. */
+	unmet_seconds: number;
+	/** In at least an hour that was measured, the reservation has never offered half of what it holds. */
+	unused: boolean;
+};
+export type ReservationUsageList = {
+	items: (ReservationUsage)[];
+};
 export type Role = "operator" | "tenant" | "viewer" | "agent";
 export type Selector = {
 	cgroup?: string;
@@ -1412,6 +1452,9 @@ export const createReservation = (body: NewReservation, change?: Change) =>
 /** Get the rate that is reserved on a link over time */
 export const getReservationCalendar = (query: { arriving?: boolean | undefined; from?: string | undefined; link: string; to?: string | undefined }) =>
 	call<ReservationCalendar>("GET", `/v1/reservations/calendar`, { query });
+/** Get what reservations use, lend and lack */
+export const listReservationUsage = (query: { owner?: ReservationOwner | undefined; reservation?: Name | undefined } = {}) =>
+	call<ReservationUsageList>("GET", `/v1/reservations/usage`, { query });
 /** Cancel a reservation */
 export const deleteReservation = (owner: ReservationOwner, reservation: Name, change?: Change) =>
 	call<void>("DELETE", `/v1/reservations/${encodeURIComponent(owner)}/${encodeURIComponent(reservation)}`, { change });

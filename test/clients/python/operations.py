@@ -30,7 +30,7 @@ from headgate.api.network import (
 )
 from headgate.api.record import get_overview, get_rates, get_usage, list_audit, list_history, roll_back, watch_events, watch_live
 from headgate.api.reservations import (
-    create_reservation, delete_reservation, get_reservation, get_reservation_calendar, list_reservations, put_reservation,
+    create_reservation, delete_reservation, get_reservation, get_reservation_calendar, list_reservation_usage, list_reservations, put_reservation,
 )
 from headgate.api.service import get_health
 from headgate.models import (
@@ -218,6 +218,7 @@ equal("the reservation", call(operator, get_reservation, "-", "backup").request.
 equal("the reservations", [r.name for r in call(operator, list_reservations, owner="-").items], ["backup"])
 link = made.paths[0].links[0].from_
 equal("the first step", call(operator, get_reservation_calendar, link=f"{link.switch}/{link.port}").steps[0].reserved_bps, 700_000_000)
+equal("the usage of others", [u.name for u in call(operator, list_reservation_usage, owner="-", reservation="none").items], [])
 call(operator, delete_reservation, "-", "backup")
 
 # Measurements.

@@ -193,6 +193,7 @@ equal("the reservation", (await call(operator, api.getReservation, { path: backu
 equal("the reservations", (await call(operator, api.listReservations, { query: { owner: "-" } })).items.map((r) => r.name), ["backup"]);
 const begin = made.paths[0]!.links[0]!.from;
 equal("the first step", (await call(operator, api.getReservationCalendar, { query: { link: `${begin.switch}/${begin.port}` } })).steps[0]!.reserved_bps, 700_000_000);
+equal("the usage of others", (await call(operator, api.listReservationUsage, { query: { owner: "-", reservation: "none" } })).items.map((u) => u.name), []);
 await call(operator, api.deleteReservation, { path: backup });
 
 // Measurements.

@@ -1,0 +1,25 @@
+package server
+
+import (
+	"net/http"
+
+	api "headgate.dev/headgate/api/client"
+)
+
+// ListReservationUsage shows what the reservations that the caller may see use, lend and lack.
+func (s *Server) ListReservationUsage(w http.ResponseWriter, r *http.Request, p api.ListReservationUsageParams) {
+	by := principalOf(r)
+	owner := valueOr(p.Owner, by.Tenant)
+	if by.Tenant != "" && owner != by.Tenant {
+		problem(w, r, notFound("tenant", owner))
+		return
+	}
+	all, err := s.Reservations.Usage()
+	out := api.ReservationUsageList{Items: []api.ReservationUsage{}}
+	for _, u := range all {
+		if (owner == "" || u.Owner == owner) && (p.Reservation == nil || *p.Reservation == u.Name) {
+			out.Items = append(out.Items, u)
+		}
+	}
+	writeResource(w, r, out, err)
+}
