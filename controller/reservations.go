@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/controller/reservations"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/internal/sleep"
 	"headgate.dev/headgate/store"
 	"headgate.dev/headgate/unit"
@@ -26,8 +27,10 @@ const reservationsRetry = time.Second
 
 // leadReservations is the leader's task that owns the reservations.
 func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
+	// A time of day that is stepped by an hour must not end what was granted, as it does not end it in the cycle.
+	clock := cycle.NewClock(time.Now)
 	for {
-		o, err := reservations.Open(ctx, t, c.topology, time.Now)
+		o, err := reservations.Open(ctx, t, c.topology, clock.Now)
 		if err == nil {
 			c.reservations.Store(o)
 			var loop sync.WaitGroup

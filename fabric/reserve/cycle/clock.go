@@ -1,6 +1,9 @@
 package cycle
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Time is one moment on two clocks.
 type Time struct {
@@ -54,3 +57,22 @@ func (c *Calendar) Advance(t Time) time.Time {
 
 // Off returns how far the wall clock is ahead of the calendar. It is above a second only after a step of the wall clock.
 func (c *Calendar) Off() time.Duration { return c.off }
+
+// Clock is a Calendar of a machine. Any number of goroutines may use it.
+type Clock struct {
+	wall  func() time.Time
+	began time.Time
+
+	mu       sync.Mutex
+	calendar Calendar
+}
+
+// NewClock returns a clock that begins with the time of day, which wall returns: time.Now.
+func NewClock(wall func() time.Time) *Clock { return &Clock{wall: wall, began: time.Now()} }
+
+// Now returns the time of the calendar.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calendar.Advance(Time{Elapsed: time.Since(c.began), Wall: c.wall()})
+}
