@@ -213,6 +213,11 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 		case *agents.Enforced:
 			l.enforced = carried
 		case *agents.ReservationsEnforced:
+			for key, why := range carried.Errors {
+				if l.reserved.GetErrors()[key] != why {
+					slog.Warn("the agent does not enforce a reservation", "host", l.host, "reservation", key, "reason", why)
+				}
+			}
 			l.reserved = carried
 		case *agents.ReservationReport:
 			announced = false // clients read the rates of groups
