@@ -93,7 +93,9 @@ func TestReservationOnRouters(t *testing.T) {
 			return err == nil
 		})
 		s.localCommand("reserve", "create", "copy", "--from", "h1", "--to", "h3", "--rate", "20Mbit", "--protocol", "tcp", "--port", "5001", "--for", "1h")
-		qdiscs := func(router, dev string) string { return labtest.Run(t, l.Node(router), "tc", "qdisc", "show", "dev", dev) }
+		qdiscs := func(router, dev string) string {
+			return labtest.Run(t, l.Node(router), "tc", "qdisc", "show", "dev", dev)
+		}
 		for router, dev := range map[string]string{"r1": "r2", "r2": "h3"} { // the second one keeps the rate on the line to the host
 			s.eventually("the agent of "+router+" has the reservation", func() bool { return strings.Contains(qdiscs(router, dev), "htb") })
 		}
