@@ -165,7 +165,7 @@ const pings = 5
 // ping sends pings from the far host, and returns the number of answers.
 func (w *ways) ping(to string, more ...string) int {
 	w.Helper()
-	args := append([]string{"-q", "-c", strconv.Itoa(pings), "-i", "0.02", "-W", "1"}, more...)
+	args := append([]string{"-q", "-c", strconv.Itoa(pings), "-i", "0.02", "-W", "5"}, more...)
 	out, _ := w.far.Command(w.Context(), "ping", append(args, to)...).CombinedOutput()
 	m := regexp.MustCompile(`([0-9]+) received`).FindStringSubmatch(string(out))
 	if m == nil {
