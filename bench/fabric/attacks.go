@@ -14,6 +14,7 @@ import (
 	"time"
 
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/bench"
 	"headgate.dev/headgate/fabric/openflow"
 )
 
@@ -125,7 +126,7 @@ func meetVictim(ctx context.Context, s *siege) error {
 	if p, err := ping(ctx, s.Node("h1"), s.Node("h2"), false); err != nil || !p.another {
 		return errors.Join(errors.New("h1 does not reach h2"), err)
 	}
-	return sleep(ctx, 500*time.Millisecond)
+	return bench.Sleep(ctx, 500*time.Millisecond)
 }
 
 // broadcastMAC is the address of all.

@@ -191,7 +191,7 @@ func fuzz(ctx context.Context, r *bench.Run) error {
 			r.Say("%s %s has ended", t.pkg, t.name)
 			if err != nil && ctx.Err() == nil {
 				failed++
-				sheet.Note(id, "%s %s: %s", t.pkg, t.name, lastLines(string(out)))
+				sheet.Note(id, "%s %s: %s", t.pkg, t.name, bench.LastLines(string(out)))
 			}
 			return ctx.Err()
 		})
@@ -205,7 +205,3 @@ func fuzz(ctx context.Context, r *bench.Run) error {
 }
 
 // lastLines returns the end of a program's output, in one line.
-func lastLines(s string) string {
-	s = strings.TrimSpace(s)
-	return strings.ReplaceAll(s[max(len(s)-300, 0):], "\n", " ")
-}

@@ -92,7 +92,7 @@ func pingAll(ctx context.Context, r *bench.Run, m method) (err error) {
 		return err
 	}
 	for range pick[uint32](r.Quick, 5, each) {
-		if err := errors.Join(b.send(), sleep(ctx, 50*time.Millisecond)); err != nil {
+		if err := errors.Join(b.send(), bench.Sleep(ctx, 50*time.Millisecond)); err != nil {
 			b.stop()
 			return err
 		}
@@ -178,7 +178,7 @@ func connectStorms(ctx context.Context, r *bench.Run) (err error) {
 			err = n.plug(ctx, connected.cables[cable], false)
 		}
 		for until := time.Now().Add(pause); err == nil && time.Now().Before(until); {
-			err = errors.Join(b.send(), sleep(ctx, 500*time.Millisecond))
+			err = errors.Join(b.send(), bench.Sleep(ctx, 500*time.Millisecond))
 		}
 		if err != nil {
 			break

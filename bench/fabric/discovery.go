@@ -224,7 +224,7 @@ func (r *runner) find(ctx context.Context, want expected, began int64, watched t
 			return f, fmt.Errorf("after %v the network is not shown right: %s", discoveryLimit, last)
 		case l, ok := <-lines:
 			if !ok {
-				return f, fmt.Errorf("os-ken has ended: %s", lastLines(r.said.String()))
+				return f, fmt.Errorf("os-ken has ended: %s", bench.LastLines(r.said.String()))
 			}
 			last = want.differs(l.Shown)
 			switch {

@@ -241,7 +241,7 @@ func (f fault) once(ctx context.Context, m method) (g gaps, err error) {
 
 // breakPath injects the fault after a second of traffic, and returns a second after both streams flow again.
 func (f fault) breakPath(ctx context.Context, n *network, m method, udp, tcp *stream) error {
-	if err := sleep(ctx, time.Second); err != nil {
+	if err := bench.Sleep(ctx, time.Second); err != nil {
 		return err
 	}
 	middle, err := n.middleOf(ctx)
@@ -252,16 +252,16 @@ func (f fault) breakPath(ctx context.Context, n *network, m method, udp, tcp *st
 		return err
 	}
 	limit := time.Now().Add(m.recovers())
-	if err := sleep(ctx, time.Second); err != nil { // what is on the way has arrived, and an old path's last frames do not count as recovery
+	if err := bench.Sleep(ctx, time.Second); err != nil { // what is on the way has arrived, and an old path's last frames do not count as recovery
 		return err
 	}
 	for since := traffic.MonotonicNow(); !udp.arrivedSince(since) || !tcp.arrivedSince(since); {
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 		if time.Now().After(limit) {
 			return nil // the gap lasts until now
 		}
 	}
-	return sleep(ctx, time.Second)
+	return bench.Sleep(ctx, time.Second)
 }

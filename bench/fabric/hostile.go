@@ -162,7 +162,7 @@ func (a attack) attack(ctx context.Context, s *siege, lasts time.Duration) (ping
 	var found [2]firstPings
 	for i, pair := range [][2]string{{"h3", "h5"}, {"h4", "h6"}} {
 		all.Go(func() {
-			_ = sleep(ctx, time.Second) // the attack is under way
+			_ = bench.Sleep(ctx, time.Second) // the attack is under way
 			found[i], failed[1+i] = everyPing(ctx, s.Node(pair[0]), s.Node(pair[1]), 300*time.Millisecond)
 		})
 	}

@@ -1,15 +1,12 @@
 package fabric
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"headgate.dev/headgate/bench"
@@ -85,7 +82,7 @@ func runSuite(ctx context.Context, r *bench.Run, id string, m method) (err error
 	if err := portDown(ctx, n, "s2"); err != nil {
 		return err
 	}
-	if err := sleep(ctx, 2*time.Second); err != nil {
+	if err := bench.Sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}
 	if failed, err = reach(); err != nil {
@@ -166,7 +163,7 @@ func kernelSuite(ctx context.Context, r *bench.Run) error {
 	if r.Quick {
 		return errors.New("only in the full benchmark, in the source tree: it boots a virtual machine")
 	}
-	out, err := runInVM(ctx, `export HEADGATE_VM=1 PATH=/usr/sbin:/usr/bin:/sbin:/bin
+	out, err := bench.InVM(ctx, vmTimeout, `export HEADGATE_VM=1 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 modprobe openvswitch || exit 1
 "$CACHE/headgate" bench fabric --only interop/kernel -o json >/tmp/result || exit 1
 echo
@@ -197,41 +194,7 @@ echo "RESULT $(tr -d '\n' </tmp/result)"`)
 func resultIn(out string) (r bench.Result, err error) {
 	_, after, ok := strings.Cut(out, resultWord+"{")
 	if !ok {
-		return r, fmt.Errorf("the virtual machine has no result: %s", lastLines(out))
+		return r, fmt.Errorf("the virtual machine has no result: %s", bench.LastLines(out))
 	}
 	return r, json.NewDecoder(strings.NewReader("{" + after)).Decode(&r)
-}
-
-// runInVM runs a script in the virtual machine, and returns its output.
-func runInVM(ctx context.Context, command string) (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	// The machine sees the source tree, and nothing else of this one.
-	if err := os.MkdirAll(".cache", 0o755); err != nil {
-		return "", err
-	}
-	file, err := os.CreateTemp(dir+"/.cache", "fabric-vm-*")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(file.Name())
-	fmt.Fprintf(file, "#!/bin/sh\nCACHE='%s/.cache/vm'\n%s\n", dir, command)
-	if err := errors.Join(file.Chmod(0o755), file.Close()); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, vmTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "scripts/test-vm", file.Name())
-	// QEMU is a grandchild: the whole process group is killed.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("cannot run the virtual machine: %w: %s", err, lastLines(out.String()))
-	}
-	return out.String(), nil
 }

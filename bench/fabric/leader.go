@@ -163,7 +163,7 @@ func (c *court) shown(ctx context.Context, limit time.Duration) error {
 				err = errors.New(wrong)
 			}
 		}
-		if failed := sleep(ctx, 100*time.Millisecond); failed != nil {
+		if failed := bench.Sleep(ctx, 100*time.Millisecond); failed != nil {
 			return failed
 		}
 	}
@@ -258,7 +258,7 @@ func (f reign) run(ctx context.Context, r *bench.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, 2*time.Second); err != nil {
+	if err := bench.Sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}
 	leader, err := c.leader()
@@ -284,7 +284,7 @@ func (f reign) run(ctx context.Context, r *bench.Run) (err error) {
 	if err := f.begin(ctx, c, leader); err != nil {
 		return err
 	}
-	if err := sleep(ctx, pick(r.Quick, 8*time.Second, 15*time.Second)); err != nil {
+	if err := bench.Sleep(ctx, pick(r.Quick, 8*time.Second, 15*time.Second)); err != nil {
 		return err
 	}
 	during, err := c.child.tell(order{Do: "look"})
@@ -301,7 +301,7 @@ func (f reign) run(ctx context.Context, r *bench.Run) (err error) {
 	if err := f.end(ctx, c, leader); err != nil {
 		return err
 	}
-	if err := sleep(ctx, pick(r.Quick, 2*time.Second, 10*time.Second)); err != nil {
+	if err := bench.Sleep(ctx, pick(r.Quick, 2*time.Second, 10*time.Second)); err != nil {
 		return err
 	}
 	// What follows the fault is in force, too.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate.dev/headgate/bench"
 	"headgate.dev/headgate/lab"
 )
 
@@ -119,7 +120,7 @@ func (m method) up(ctx context.Context, s shape) (n *network, err error) {
 	case err != nil:
 		return n, err
 	case m.start != nil:
-		return n, sleep(ctx, m.settles)
+		return n, bench.Sleep(ctx, m.settles)
 	}
 	_, err = n.complete(ctx, expectedOf(n.Topology), began, discoveryLimit)
 	return n, err
@@ -204,15 +205,6 @@ func (n *network) switches(ctx context.Context, name string, args ...string) (st
 
 // device returns the device of a switch towards a peer, and the number of its port.
 func (n *network) device(of, towards string) (lab.Port, error) { return n.Switch(of).Port(towards) }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
 
 // dial opens a TCP connection from a namespace.
 func dial(do func(func() error) error, to string) (c net.Conn, err error) {

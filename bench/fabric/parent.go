@@ -20,7 +20,7 @@ type offspring struct {
 	wait    func() error
 	orders  io.WriteCloser
 	answers *json.Decoder
-	said    *tail
+	said    *bench.Tail
 }
 
 // beget starts the child. do calls a function in the namespace of its network.
@@ -44,7 +44,7 @@ func begetAtSwitches(n *network) (*offspring, error) {
 }
 
 func adopt(c *exec.Cmd, start, wait func() error) (_ *offspring, err error) {
-	o := &offspring{cmd: c, wait: wait, said: &tail{}}
+	o := &offspring{cmd: c, wait: wait, said: &bench.Tail{Keep: keptOutput}}
 	o.cmd.Stderr = o.said
 	if o.orders, err = o.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -60,10 +60,10 @@ func adopt(c *exec.Cmd, start, wait func() error) (_ *offspring, err error) {
 // tell gives an order, and returns the report after it.
 func (o *offspring) tell(what order) (r report, err error) {
 	if err := json.NewEncoder(o.orders).Encode(what); err != nil {
-		return r, fmt.Errorf("the switches in memory have ended: %w: %s", err, lastLines(o.said.String()))
+		return r, fmt.Errorf("the switches in memory have ended: %w: %s", err, bench.LastLines(o.said.String()))
 	}
 	if err := o.answers.Decode(&r); err != nil {
-		return r, fmt.Errorf("the switches in memory have ended: %w: %s", err, lastLines(o.said.String()))
+		return r, fmt.Errorf("the switches in memory have ended: %w: %s", err, bench.LastLines(o.said.String()))
 	}
 	if r.Error != "" {
 		return r, errors.New(r.Error)

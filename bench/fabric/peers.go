@@ -52,7 +52,7 @@ type runner struct {
 	dir   string
 	cmd   *exec.Cmd
 	lines *bufio.Scanner // of its standard output
-	said  *tail
+	said  *bench.Tail
 	gone  chan struct{}
 }
 
@@ -94,7 +94,7 @@ func startOSKen(ctx context.Context, do func(func() error) error, args ...string
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{cmd: exec.Command(manager, append([]string{"--ofp-tcp-listen-port", openflowPort}, args...)...), said: &tail{}, gone: make(chan struct{})}
+	r := &runner{cmd: exec.Command(manager, append([]string{"--ofp-tcp-listen-port", openflowPort}, args...)...), said: &bench.Tail{Keep: keptOutput}, gone: make(chan struct{})}
 	r.cmd.Stderr = r.said
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -114,7 +114,7 @@ func startOSKen(ctx context.Context, do func(func() error) error, args ...string
 		}
 		select {
 		case <-r.gone:
-			return nil, fmt.Errorf("os-ken has exited: %s", lastLines(r.said.String()))
+			return nil, fmt.Errorf("os-ken has exited: %s", bench.LastLines(r.said.String()))
 		case <-time.After(50 * time.Millisecond):
 		}
 		if ctx.Err() != nil || time.Now().After(limit) {

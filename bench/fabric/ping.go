@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"headgate.dev/headgate/bench"
 	"headgate.dev/headgate/lab"
 )
 
@@ -116,7 +117,7 @@ func everyPing(ctx context.Context, from, to *lab.Node, pause time.Duration) (f 
 			return f, err
 		}
 		f.add(from.Name+" to "+to.Name, one)
-		_ = sleep(ctx, pause)
+		_ = bench.Sleep(ctx, pause)
 	}
 	return f, nil
 }
@@ -131,7 +132,7 @@ func steadyPing(ctx context.Context, from, to *lab.Node, lasts time.Duration) (l
 	out, _ := from.Command(context.WithoutCancel(ctx), "ping", "-n", "-c", strconv.Itoa(n), "-i", "0.2", "-W", "1", a.String()).Output()
 	sent, received, ok := parseLoss(string(out))
 	if !ok {
-		return 0, fmt.Errorf("ping has no summary: %s", lastLines(string(out)))
+		return 0, fmt.Errorf("ping has no summary: %s", bench.LastLines(string(out)))
 	}
 	return sent - received, nil
 }

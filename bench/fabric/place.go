@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -46,13 +45,15 @@ type control struct {
 	place *place
 
 	cmd  *exec.Cmd
-	said *tail
+	said *bench.Tail
 	gone chan struct{}
 }
 
 const (
 	openflowPort = "6653"
 	apiPort      = "8420"
+	// keptOutput is how many bytes of a process's output are kept.
+	keptOutput = 1 << 20
 	// startPatience is the time limit for controllers to start on a busy machine.
 	startPatience = 60 * time.Second
 )
@@ -100,7 +101,7 @@ func (c *control) start() error {
 	if c.place.file != "" {
 		args = append(args, "-f", c.place.file)
 	}
-	c.cmd, c.said, c.gone = exec.Command(self, args...), &tail{}, make(chan struct{})
+	c.cmd, c.said, c.gone = exec.Command(self, args...), &bench.Tail{Keep: keptOutput}, make(chan struct{})
 	c.cmd.Stderr = c.said
 	if err := c.do(c.cmd.Start); err != nil {
 		c.cmd = nil
@@ -127,7 +128,7 @@ func (c *control) stop(signal syscall.Signal) error {
 	case <-time.After(20 * time.Second):
 		_ = c.cmd.Process.Kill()
 		<-c.gone
-		return fmt.Errorf("controller %s does not exit: %s", c.name, lastLines(c.said.String()))
+		return fmt.Errorf("controller %s does not exit: %s", c.name, bench.LastLines(c.said.String()))
 	}
 }
 
@@ -142,7 +143,7 @@ func (p *place) login(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the controllers do not serve: %w: %s", err, lastLines(p.controllers[0].said.String()))
+			return fmt.Errorf("the controllers do not serve: %w: %s", err, bench.LastLines(p.controllers[0].said.String()))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -156,7 +157,7 @@ func (p *place) tryLogin(ctx context.Context) error {
 		}
 		select {
 		case <-c.gone:
-			return fmt.Errorf("controller %s has exited: %s", c.name, lastLines(c.said.String()))
+			return fmt.Errorf("controller %s has exited: %s", c.name, bench.LastLines(c.said.String()))
 		default:
 		}
 		_, after, ok := strings.Cut(c.said.String(), "certificate pin ")
@@ -243,27 +244,6 @@ func (p *place) close() (err error) {
 		err = errors.Join(err, c.stop(syscall.SIGTERM))
 	}
 	return errors.Join(err, os.RemoveAll(p.dir))
-}
-
-// tail is the last output of a process.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	const keep = 1 << 20
-	t.text = append(t.text, b...)
-	t.text = t.text[max(len(t.text)-keep, 0):]
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }
 
 // executable returns the path of this program.

@@ -79,7 +79,7 @@ func scaleAt(ctx context.Context, r *bench.Run, at seat) (err error) {
 	if err := announce(ctx, r, c, o, want, spec.Hosts); err != nil {
 		return err
 	}
-	if err := errors.Join(sleep(ctx, pick(r.Quick, 2*time.Second, 10*time.Second)), idle(ctx, r, c, o)); err != nil {
+	if err := errors.Join(bench.Sleep(ctx, pick(r.Quick, 2*time.Second, 10*time.Second)), idle(ctx, r, c, o)); err != nil {
 		return err
 	}
 	if err := cutLink(ctx, r, network, o); err != nil {
@@ -153,7 +153,7 @@ func settled(ctx context.Context, c *control, want expected, hosts int, began ti
 		if took > limit {
 			return 0, fmt.Errorf("after %v: %w", limit, last)
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
@@ -178,7 +178,7 @@ func idle(ctx context.Context, r *bench.Run, c *control, o *offspring) error {
 	before := o.usage()
 	children, _, _ := memoryOf(o.cmd.Process.Pid)
 	lasts := pick(r.Quick, 4*time.Second, 30*time.Second)
-	cores, err := c.cores(func() error { return sleep(ctx, lasts) })
+	cores, err := c.cores(func() error { return bench.Sleep(ctx, lasts) })
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func cutLink(ctx context.Context, r *bench.Run, p plan, o *offspring) error {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, 2*time.Second); err != nil { // reading the labels kept the switches busy
+	if err := bench.Sleep(ctx, 2*time.Second); err != nil { // reading the labels kept the switches busy
 		return err
 	}
 	cut, err := o.tell(order{Do: "cut", Cable: cable})
@@ -283,7 +283,7 @@ func cutLink(ctx context.Context, r *bench.Run, p plan, o *offspring) error {
 func quiet(ctx context.Context, o *offspring, since int64) (report, error) {
 	const pause = 3 * time.Second
 	for limit := time.Now().Add(time.Minute); ; {
-		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return report{}, err
 		}
 		r, err := o.tell(order{Do: "look"})
@@ -304,7 +304,7 @@ func restart(ctx context.Context, sheet *bench.Sheet, c *control, o *offspring, 
 	if err := c.stop(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := sleep(ctx, time.Second); err != nil { // all switches see the end of their channels
+	if err := bench.Sleep(ctx, time.Second); err != nil { // all switches see the end of their channels
 		return err
 	}
 	began := time.Now()
@@ -319,7 +319,7 @@ func restart(ctx context.Context, sheet *bench.Sheet, c *control, o *offspring, 
 		if time.Since(began) > time.Minute {
 			return errors.New("after a minute the restarted controller shows nothing")
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}

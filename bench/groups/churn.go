@@ -115,11 +115,11 @@ func churn(ctx context.Context, found findings) (err error) {
 	// Veths that are not shaped by then count as left.
 	const patience = 20 * time.Second
 	for end := time.Now().Add(patience); time.Now().Before(end) && len(w.divided()) < churnVeths; {
-		if err := wait(ctx, 50*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	if err := wait(ctx, 500*time.Millisecond); err != nil { // for later changes
+	if err := bench.Sleep(ctx, 500*time.Millisecond); err != nil { // for later changes
 		return err
 	}
 	made, divided := w.made(), w.divided()
@@ -155,7 +155,7 @@ func churn(ctx context.Context, found findings) (err error) {
 	gone := time.Now()
 	left, err := a.left(host, files)
 	for ; err == nil && left > 0 && time.Since(gone) < 10*time.Second; left, err = a.left(host, files) {
-		if err := wait(ctx, 50*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

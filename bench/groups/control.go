@@ -162,7 +162,7 @@ func (c controlCase) measure(ctx context.Context, r *bench.Run, name string, who
 	defer func() { session.Stop(); session.Wait() }()
 	since := func() time.Duration { return time.Duration(traffic.MonotonicNow() - session.StartMonotonicNs()) }
 	var found controlFound
-	if err := wait(ctx, settle); err != nil {
+	if err := bench.Sleep(ctx, settle); err != nil {
 		return err
 	}
 	type part struct{ from, to time.Duration }
@@ -181,7 +181,7 @@ func (c controlCase) measure(ctx context.Context, r *bench.Run, name string, who
 		return err
 	}
 	defer flood.stop()
-	if err := wait(ctx, begin); err != nil {
+	if err := bench.Sleep(ctx, begin); err != nil {
 		return err
 	}
 	passed, sent, began := seen.bytes.Load(), flood.sent.Load(), time.Now()
@@ -254,7 +254,7 @@ func pings(ctx context.Context, from *lab.Node, dev, to string, length time.Dura
 			t.Ms = append(t.Ms, ms)
 			t.Answered++
 		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

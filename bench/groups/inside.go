@@ -165,7 +165,7 @@ func (c insideCase) run(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	defer func() { session.Stop(); session.Wait() }()
-	if err := wait(ctx, settle); err != nil {
+	if err := bench.Sleep(ctx, settle); err != nil {
 		return err
 	}
 	for _, w := range writers {
@@ -223,7 +223,7 @@ func (c insideCase) account(ctx context.Context, l *lab.Lab, e observer, length 
 	was, began := first, time.Now()
 	risk := make([]float64, len(first.Groups))
 	for n := 1; time.Duration(n)*every/often <= length; n++ {
-		if err := wait(ctx, time.Until(began.Add(time.Duration(n)*every/often))); err != nil {
+		if err := bench.Sleep(ctx, time.Until(began.Add(time.Duration(n)*every/often))); err != nil {
 			return nil, err
 		}
 		now, err := read()
@@ -304,7 +304,7 @@ func (w *writer) pace(ctx context.Context, s insideSender) {
 	every := time.Duration(float64(s.write) / rate * 1e9)
 	text := make([]byte, s.write)
 	for next := time.Now(); ctx.Err() == nil; next = next.Add(every) {
-		if wait(ctx, time.Until(next)) != nil {
+		if bench.Sleep(ctx, time.Until(next)) != nil {
 			return
 		}
 		if _, err := w.sender.Write(text); err != nil {

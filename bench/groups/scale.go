@@ -247,7 +247,7 @@ func (c scaleCase) one(ctx context.Context, sheet *bench.Sheet, found findings, 
 	}
 	defer stop()
 	// The time between steps allows losses to be noticed.
-	pause := func() error { return wait(ctx, 300*time.Millisecond) }
+	pause := func() error { return bench.Sleep(ctx, 300*time.Millisecond) }
 	timed := func(claim string, do func() error) error {
 		if err := pause(); err != nil {
 			return err

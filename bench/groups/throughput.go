@@ -121,23 +121,14 @@ func blast(ctx context.Context, l *lab.Lab, from, to string, length time.Duratio
 			}
 		}
 	})
-	warm := wait(ctx, length/5)
+	warm := bench.Sleep(ctx, length/5)
 	began, before := time.Now(), received.Load()
-	err = errors.Join(warm, wait(ctx, length-length/5))
+	err = errors.Join(warm, bench.Sleep(ctx, length-length/5))
 	rate = float64(received.Load()-before) * 8 / time.Since(began).Seconds()
 	sender.Close()
 	receiver.Close()
 	both.Wait()
 	return rate, err
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // connect opens a TCP connection between two nodes, for the last group.

@@ -47,7 +47,7 @@ func (b *busyPart) watch(ctx context.Context, start int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, clock.Close()) }()
 	at := func(d time.Duration) (time.Duration, error) {
-		if err := wait(ctx, time.Duration(start-traffic.MonotonicNow())+d); err != nil {
+		if err := bench.Sleep(ctx, time.Duration(start-traffic.MonotonicNow())+d); err != nil {
 			return 0, err
 		}
 		return clock.Total()

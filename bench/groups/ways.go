@@ -643,11 +643,11 @@ func (c wayCase) tryFrames(w *wayRig) (wrong int, said []string, err error) {
 		if err := unix.Sendto(fd, frame, 0, at); err != nil {
 			return 0, nil, fmt.Errorf("cannot send a frame: %w", err)
 		}
-		if err := wait(w.ctx, 5*time.Millisecond); err != nil {
+		if err := bench.Sleep(w.ctx, 5*time.Millisecond); err != nil {
 			return 0, nil, err
 		}
 	}
-	if err := wait(w.ctx, 100*time.Millisecond); err != nil {
+	if err := bench.Sleep(w.ctx, 100*time.Millisecond); err != nil {
 		return 0, nil, err
 	}
 	after, err := all()

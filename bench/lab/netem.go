@@ -1,16 +1,12 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
-	"syscall"
 	"time"
 
 	"headgate.dev/headgate/bench"
@@ -20,7 +16,6 @@ import (
 // processor carries some 10 Mbit/s. It requires the source tree, whose tests run there
 // (lab/pftk_vm_test.go).
 const (
-	vmScript  = "scripts/test-vm"
 	vmLength  = 120 * time.Second
 	vmTimeout = 10 * time.Minute
 )
@@ -47,10 +42,7 @@ func runNetem(ctx context.Context, r *bench.Run) error {
 	if r.Quick {
 		return errors.New("the virtual machine is only in the full benchmark")
 	}
-	if _, err := os.Stat(vmScript); err != nil {
-		return fmt.Errorf("cannot find %s: run the benchmark in the source tree", vmScript)
-	}
-	out, err := inVM(ctx, fmt.Sprintf("cd \"$(dirname \"$0\")\" && RENO_SECONDS=%.0f exec \"$CACHE/lab.test\" -test.v -test.run '^TestNetemReno'", vmLength.Seconds()))
+	out, err := bench.InVM(ctx, vmTimeout, fmt.Sprintf("cd \"$(dirname \"$0\")\" && RENO_SECONDS=%.0f exec \"$CACHE/lab.test\" -test.v -test.run '^TestNetemReno'", vmLength.Seconds()))
 	if err != nil {
 		return err
 	}
@@ -64,37 +56,6 @@ func runNetem(ctx context.Context, r *bench.Run) error {
 		sheet.Note(netemID(p), "%s Mbit/s, the formula predicts %s", bench.Number(got), bench.Number(want))
 	}
 	return nil
-}
-
-// inVM runs a script in the virtual machine and returns its output.
-func inVM(ctx context.Context, command string) (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	file, err := os.CreateTemp("", "headgate-vm-*")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(file.Name())
-	fmt.Fprintf(file, "#!/bin/sh\nCACHE='%s/.cache/vm'\n%s\n", dir, command)
-	if err := errors.Join(file.Chmod(0o755), file.Close()); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, vmTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, vmScript, file.Name())
-	// QEMU is a grandchild: the whole process group is killed.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		tail := out.Bytes()
-		return "", fmt.Errorf("cannot run the virtual machine: %w: %s", err, tail[max(len(tail)-300, 0):])
-	}
-	return out.String(), nil
 }
 
 // renoIn finds the test's measured and predicted rates for a loss rate, in Mbit/s.

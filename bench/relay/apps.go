@@ -67,7 +67,7 @@ func (a *applications) start(ctx context.Context, name string, args ...string) e
 		_ = c.Wait()
 		log.Close()
 	})
-	return sleep(ctx, time.Second)
+	return bench.Sleep(ctx, time.Second)
 }
 
 func (a *applications) url(scheme, path string) string {

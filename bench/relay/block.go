@@ -118,9 +118,9 @@ func writeBlocks(ctx context.Context, p path, m method, size int, length time.Du
 			}
 		}
 	}()
-	err = sleep(ctx, length/2)
+	err = bench.Sleep(ctx, length/2)
 	half, began := arrived.Load(), time.Now()
-	err = errors.Join(err, sleep(ctx, length/2))
+	err = errors.Join(err, bench.Sleep(ctx, length/2))
 	rate = 8 * float64(arrived.Load()-half) / time.Since(began).Seconds()
 	close(stop)
 	select {
@@ -128,7 +128,7 @@ func writeBlocks(ctx context.Context, p path, m method, size int, length time.Du
 	case <-time.After(20 * time.Second):
 		err = errors.Join(err, errors.New("the end does not arrive"))
 	}
-	err = errors.Join(err, sleep(ctx, time.Second)) // until the last bytes are acknowledged
+	err = errors.Join(err, bench.Sleep(ctx, time.Second)) // until the last bytes are acknowledged
 	after, failed := streamBytes(ctx, l)
 	err = errors.Join(err, failed, c.Close(), s.Close())
 	<-wrote

@@ -98,7 +98,7 @@ func startAgents(ctx context.Context, l *lab.Lab, paths []path, o agentOptions) 
 	for _, p := range paths {
 		longest = max(longest, p.rtt)
 	}
-	return a, sleep(ctx, 2*time.Second+6*longest)
+	return a, bench.Sleep(ctx, 2*time.Second+6*longest)
 }
 
 // exitKeys returns the keys of the entry's exit.
@@ -194,14 +194,5 @@ func startProxy(ctx context.Context, l *lab.Lab, node string, paths []path) (_ *
 	if err := a.start(ctx, l.Node(node), "", "haproxy", "-db", "-f", config); err != nil {
 		return a, err
 	}
-	return a, sleep(ctx, time.Second)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	return a, bench.Sleep(ctx, time.Second)
 }

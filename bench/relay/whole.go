@@ -89,7 +89,7 @@ func wholeRun(ctx context.Context, r *bench.Run, id string, size int64) (err err
 	}
 	defer stop()
 	// Agents are ready with one path. The streams of the other, 4 at each of them, were counted as leaked when they came later.
-	if err := sleep(ctx, 3*time.Second); err != nil {
+	if err := bench.Sleep(ctx, 3*time.Second); err != nil {
 		return err
 	}
 	before := agents.descriptors()
@@ -102,7 +102,7 @@ func wholeRun(ctx context.Context, r *bench.Run, id string, size int64) (err err
 	for half := range 2 {
 		wrong += sendHashed(ctx, l, to, half*wholeConns/2, size/wholeConns)
 		// Agents give back memory after 5 s without a connection, and close the streams that are left over after 15.
-		if err := sleep(ctx, 25*time.Second); err != nil {
+		if err := bench.Sleep(ctx, 25*time.Second); err != nil {
 			return err
 		}
 		if half == 0 {
@@ -136,7 +136,7 @@ func sendHashed(ctx context.Context, l *lab.Lab, to netip.AddrPort, first int, s
 
 // sendOne sends random bytes with a header of their number, and checks the hash that comes back.
 func sendOne(ctx context.Context, l *lab.Lab, to netip.AddrPort, number int, size int64) error {
-	if err := sleep(ctx, time.Duration(number%100)*20*ms); err != nil {
+	if err := bench.Sleep(ctx, time.Duration(number%100)*20*ms); err != nil {
 		return err
 	}
 	c, err := dial(l.Node(client), to.String())

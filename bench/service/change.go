@@ -110,7 +110,7 @@ type enforcing struct {
 	place *place
 	node  *lab.Node
 	agent *lab.Cmd
-	said  *tail
+	said  *bench.Tail
 	dir   string // of the agent
 	dev   string // of its interface
 	path  string // of the interface in the API
@@ -118,7 +118,7 @@ type enforcing struct {
 
 // enforce starts it, with some groups and additional ones of the caller.
 func (p *place) enforce(ctx context.Context, more ...map[string]any) (_ *enforcing, err error) {
-	e := &enforcing{place: p, node: p.lab.Node("host"), said: &tail{}}
+	e := &enforcing{place: p, node: p.lab.Node("host"), said: &bench.Tail{Keep: keptOutput}}
 	if e.dev, err = e.node.Device("router"); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/bench"
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/lab"
 )
@@ -49,7 +50,7 @@ type control struct {
 	mounted            bool   // its folder
 
 	cmd  *lab.Cmd
-	said *tail
+	said *bench.Tail
 	gone chan struct{}
 }
 
@@ -57,6 +58,8 @@ type control struct {
 const inMemory = "/dev/shm"
 
 const (
+	// keptOutput is how many bytes of a process's output are kept.
+	keptOutput  = 4000
 	apiPort     = "8420"
 	metricsPort = "9421"
 	// startPatience is the time limit for controllers to start on a busy machine.
@@ -188,7 +191,7 @@ func (c *control) start(ctx context.Context) (err error) {
 	if c.cmd, err = command(context.WithoutCancel(ctx), c.node, args...); err != nil {
 		return err
 	}
-	c.said, c.gone = &tail{}, make(chan struct{})
+	c.said, c.gone = &bench.Tail{Keep: keptOutput}, make(chan struct{})
 	c.cmd.Stderr = c.said
 	start := c.cmd.Start
 	if c.clock != nil {
@@ -321,27 +324,6 @@ func (p *place) join(ctx context.Context, a *asking, host string) (dir string, e
 		return "", err
 	}
 	return dir, remote.Join(ctx, dir, remote.Controller{URL: a.url, Host: host, Token: token, Pin: p.pin, Dial: dial(p.caller)})
-}
-
-// tail is the last output of a process.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	const keep = 4000
-	t.text = append(t.text, b...)
-	t.text = t.text[max(len(t.text)-keep, 0):]
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }
 
 // pinned returns an HTTP transport that verifies the service by its pin.

@@ -218,7 +218,7 @@ func (p *place) unconfigured(ctx context.Context) (beyond []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	said := &tail{}
+	said := &bench.Tail{Keep: keptOutput}
 	c.Stderr = said
 	if err := c.Start(); err != nil {
 		return nil, err
