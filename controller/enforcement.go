@@ -6,10 +6,10 @@ import (
 	"headgate.dev/headgate/fabric"
 )
 
-// setReservations sets the complete reservations of a host and sends them to its agent, now if it is connected to this
+// SetReservations sets the complete reservations of a host and sends them to its agent, now if it is connected to this
 // controller, and whenever it connects. It returns false if the agent does not have them now: it is not connected here, is of
 // a version that enforces none, or does not take messages fast enough.
-func (h *hub) setReservations(host string, list *agents.Reservations) bool {
+func (h *hub) SetReservations(host string, list *agents.Reservations) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.reserved == nil {
@@ -19,9 +19,9 @@ func (h *hub) setReservations(host string, list *agents.Reservations) bool {
 	return h.links[host].sendReservations(list)
 }
 
-// setLimits changes limits of a host's reservations. It returns false if the agent does not have them now, as
+// SetLimits changes limits of a host's reservations. It returns false if the agent does not have them now, as
 // setReservations, which then repeats them.
-func (h *hub) setLimits(host string, l *agents.ReservationLimits) bool {
+func (h *hub) SetLimits(host string, l *agents.ReservationLimits) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list := h.reserved[host]
@@ -50,9 +50,9 @@ func (h *hub) reservationErrors(host string) (*agents.Fence, map[string]string) 
 	return l.reserved.GetFence(), l.reserved.GetErrors()
 }
 
-// interfaces returns the interfaces of the hosts whose agents are connected to this controller and enforce reservations,
+// Interfaces returns the interfaces of the hosts whose agents are connected to this controller and enforce reservations,
 // by MAC address.
-func (h *hub) interfaces() map[fabric.MAC]points.Interface {
+func (h *hub) Interfaces() map[fabric.MAC]points.Interface {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	facts := map[string]*agents.Facts{}
@@ -66,19 +66,8 @@ func (h *hub) interfaces() map[fabric.MAC]points.Interface {
 	return points.ByMAC(facts)
 }
 
-// reservationAgents implements circuits.Agents with the agents that are connected to this controller.
-type reservationAgents struct{ h *hub }
-
-func (a reservationAgents) Interfaces() map[fabric.MAC]points.Interface { return a.h.interfaces() }
-func (a reservationAgents) Measured() map[string]points.Measured        { return a.h.measured.Take() }
-
-func (a reservationAgents) SetReservations(host string, list *agents.Reservations) {
-	a.h.setReservations(host, list)
-}
-
-func (a reservationAgents) SetLimits(host string, l *agents.ReservationLimits) bool {
-	return a.h.setLimits(host, l)
-}
+// Measured returns what the agents measured since the last call, by the key of a direction.
+func (h *hub) Measured() map[string]points.Measured { return h.measured.Take() }
 
 // forgetReservations ends the lists of a term: agents that connect later get none of them, and keep the one that they have.
 func (h *hub) forgetReservations() {

@@ -33,30 +33,30 @@ func TestReservationsReachAgents(t *testing.T) {
 		return &agents.Reservations{Fence: fence, Reservations: []*agents.Reservation{{Key: "a", LimitBps: limit}}}
 	}
 	limits := &agents.ReservationLimits{Fence: fence, LimitBps: map[string]uint64{"a": 9}}
-	if h.setReservations("h1", list(5)) || h.setLimits("h1", limits) || h.setLimits("h3", limits) {
+	if h.SetReservations("h1", list(5)) || h.SetLimits("h1", limits) || h.SetLimits("h3", limits) {
 		t.Error("an agent that is not connected has a list")
 	}
 	l := connect("h1", true)
 	if got := next(l); !proto.Equal(got, list(9)) {
 		t.Errorf("the agent gets %v when it connects", got)
 	}
-	if !h.setReservations("h1", list(3)) || !proto.Equal(next(l), list(3)) || !h.setLimits("h1", limits) || !proto.Equal(next(l), limits) {
+	if !h.SetReservations("h1", list(3)) || !proto.Equal(next(l), list(3)) || !h.SetLimits("h1", limits) || !proto.Equal(next(l), limits) {
 		t.Error("a list or its limits do not reach the agent")
 	}
 	for range 2 {
-		h.setLimits("h1", limits)
+		h.SetLimits("h1", limits)
 	}
-	if h.setLimits("h1", limits) {
+	if h.SetLimits("h1", limits) {
 		t.Error("an agent that takes no messages has limits")
 	}
-	h.setReservations("h2", list(5))
-	if former := connect("h2", false); next(former) != nil || h.setReservations("h2", list(5)) || h.setLimits("h2", limits) {
+	h.SetReservations("h2", list(5))
+	if former := connect("h2", false); next(former) != nil || h.SetReservations("h2", list(5)) || h.SetLimits("h2", limits) {
 		t.Error("an agent without reservations gets some")
 	}
 
 	l.facts = &agents.Facts{Devices: []*agents.Device{{Name: "eth0", Mac: "02:00:00:00:00:01"}}}
 	h.links["h2"].facts = &agents.Facts{Devices: []*agents.Device{{Name: "eth0", Mac: "02:00:00:00:00:02"}}}
-	if got := h.interfaces(); len(got) != 1 || got[fabric.MAC{2, 0, 0, 0, 0, 1}] != (points.Interface{Host: "h1", Dev: "eth0"}) {
+	if got := h.Interfaces(); len(got) != 1 || got[fabric.MAC{2, 0, 0, 0, 0, 1}] != (points.Interface{Host: "h1", Dev: "eth0"}) {
 		t.Errorf("the interfaces are %v", got)
 	}
 	if at, _ := h.reservationErrors("h1"); at != nil {

@@ -19,6 +19,7 @@ import (
 	"headgate.dev/headgate/fabric/live"
 	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/internal/sleep"
 	"headgate.dev/headgate/store"
 )
 
@@ -94,17 +95,21 @@ func (c *Controller) OpenFlowAddress() string {
 
 // leadNetwork is the leader's task that leads the switches.
 func (c *Controller) leadNetwork(ctx context.Context, t store.Term) {
+	if generation, ok := generationOf(ctx, t); ok {
+		c.switches.Lead(ctx, generation)
+	}
+}
+
+// generationOf reads the generation of a term, and tries again until ctx ends: then it returns false.
+func generationOf(ctx context.Context, t store.Term) (uint64, bool) {
 	for {
 		generation, err := t.Generation(ctx)
 		if err == nil {
-			c.switches.Lead(ctx, generation)
-			return
+			return generation, true
 		}
 		slog.Warn("cannot read the generation of the leader's term, trying again", "error", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(generationRetry):
+		if !sleep.Until(ctx, time.Now().Add(generationRetry)) {
+			return 0, false
 		}
 	}
 }

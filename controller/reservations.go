@@ -52,21 +52,15 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 
 // enforceReservations gives switches and agents what they should have until ctx ends.
 func (c *Controller) enforceReservations(ctx context.Context, t store.Term, o *reservations.Owner) {
-	var term uint64
-	for {
-		var err error
-		if term, err = t.Generation(ctx); err == nil {
-			break
-		}
-		if !sleep.Until(ctx, time.Now().Add(generationRetry)) {
-			return
-		}
+	term, ok := generationOf(ctx, t)
+	if !ok {
+		return
 	}
 	var switches circuits.Switches
 	if n := c.switches.Live(); n != nil {
 		switches = n
 	}
-	l := circuits.New(switches, reservationAgents{c.hub}, o, term, time.Now)
+	l := circuits.New(switches, c.hub, o, term, time.Now)
 	c.circuits.Store(l)
 	defer c.circuits.Store(nil)
 	l.Run(ctx)

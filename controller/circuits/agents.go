@@ -20,8 +20,8 @@ type Agents interface {
 	// Interfaces returns the interfaces of hosts whose agents are connected and enforce reservations, by the MAC address
 	// that the network sees.
 	Interfaces() map[fabric.MAC]points.Interface
-	// SetReservations gives an agent its complete list, now and whenever it connects.
-	SetReservations(host string, list *agents.Reservations)
+	// SetReservations gives an agent its complete list, now and whenever it connects. It returns false if the agent does not have it now.
+	SetReservations(host string, list *agents.Reservations) bool
 	// SetLimits changes limits of the list. It returns false if the agent does not have them now.
 	SetLimits(host string, l *agents.ReservationLimits) bool
 	// Measured returns what agents measured since the last call, by the key of a direction.

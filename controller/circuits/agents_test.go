@@ -17,10 +17,10 @@ import (
 // noAgents is a network without agents.
 type noAgents struct{}
 
-func (noAgents) Interfaces() map[fabric.MAC]points.Interface      { return nil }
-func (noAgents) SetReservations(string, *agents.Reservations)     {}
-func (noAgents) SetLimits(string, *agents.ReservationLimits) bool { return true }
-func (noAgents) Measured() map[string]points.Measured             { return nil }
+func (noAgents) Interfaces() map[fabric.MAC]points.Interface       { return nil }
+func (noAgents) SetReservations(string, *agents.Reservations) bool { return true }
+func (noAgents) SetLimits(string, *agents.ReservationLimits) bool  { return true }
+func (noAgents) Measured() map[string]points.Measured              { return nil }
 
 // crew is agents that keep what they are told.
 type crew struct {
@@ -34,9 +34,10 @@ type crew struct {
 
 func (c *crew) Interfaces() map[fabric.MAC]points.Interface { return c.interfaces }
 func (c *crew) Measured() map[string]points.Measured        { return c.measured }
-func (c *crew) SetReservations(host string, list *agents.Reservations) {
+func (c *crew) SetReservations(host string, list *agents.Reservations) bool {
 	c.lists[host] = list
 	c.sent++
+	return true
 }
 
 func (c *crew) SetLimits(host string, l *agents.ReservationLimits) bool {
