@@ -54,15 +54,11 @@ func placesOf(top *fabric.Topology, interfaces map[fabric.MAC]points.Interface) 
 	return p
 }
 
-// directions returns what agents limit. A direction is limited at the point of its flows, and has its rate guaranteed at all routers
+// directions returns what agents limit, and the flows that have their point at an agent, by the key of their direction. A direction is limited at the point of its flows, and has its rate guaranteed at all routers
 // with an agent that its path passes after that. All paths of a direction whose packets one interface sends have one group there.
-func directions(top *fabric.Topology, at places, reservations []reserve.Reservation, flows []cycle.Status) []points.Direction {
-	byID := make(map[reserve.ID]reserve.Reservation, len(reservations))
-	for _, r := range reservations {
-		byID[r.Request.ID] = r
-	}
-	var all []points.Direction
+func directions(top *fabric.Topology, at places, reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status) (all []points.Direction, limited map[string][]cycle.FlowID) {
 	found := map[string]int{}
+	limited = map[string][]cycle.FlowID{}
 	add := func(r reserve.Reservation, f cycle.Status, where string, i points.Interface, line, limit unit.Rate) {
 		// The queue of the interface divides its line by guarantees from one packet to the next, so the guarantee stays when it is not
 		// used, and is there when the sender wakes.
@@ -76,11 +72,18 @@ func directions(top *fabric.Topology, at places, reservations []reserve.Reservat
 		all[n].Rate, all[n].Limit = all[n].Rate+d.Rate, min(all[n].Limit+d.Limit, unit.MaxRate)
 	}
 	for _, f := range flows {
-		r, ok := byID[f.Flow.Reservation]
-		if !ok || f.Spare || f.Class == share.BestEffort {
+		r, ok := reservations[f.Flow.Reservation]
+		if !ok || f.Spare {
 			continue
 		}
 		point := f.Point
+		if point.Kind == cycle.Host || point.Kind == cycle.Router {
+			key := points.Key(f.Flow.Reservation, f.Flow.Reverse)
+			limited[key] = append(limited[key], f.Flow)
+		}
+		if f.Class == share.BestEffort {
+			continue // it has ended
+		}
 		switch point.Kind {
 		case cycle.Host:
 			i := at.hosts[point.At]
@@ -97,7 +100,7 @@ func directions(top *fabric.Topology, at places, reservations []reserve.Reservat
 			}
 		}
 	}
-	return all
+	return all, limited
 }
 
 // leaving returns the ports by which a flow leaves each switch and router of its path.
@@ -139,6 +142,7 @@ type told struct {
 	again    map[string]bool // need the whole list
 	revision int64
 	fence    *agents.Fence
+	limited  map[string][]cycle.FlowID // the flows with their point at an agent, by key
 	counted  map[string]counted
 }
 
@@ -146,7 +150,7 @@ type told struct {
 type counted struct{ offered, delivered uint64 }
 
 // tell passes on what changed since the last call.
-func (l *Loop) tell(now []points.Direction) {
+func (l *Loop) tell(now []points.Direction, limited map[string][]cycle.FlowID) {
 	t := &l.told
 	if !sameDirections(t.all, now) || len(t.again) > 0 || t.fence == nil {
 		t.revision++
@@ -169,7 +173,7 @@ func (l *Loop) tell(now []points.Direction) {
 			}
 		}
 	}
-	t.all = now
+	t.all, t.limited = now, limited
 }
 
 // sameDirections reports whether two lists differ in nothing but limits.
@@ -185,16 +189,9 @@ func sameDirections(a, b []points.Direction) bool {
 func (l *Loop) heard() (all []cycle.Reading) {
 	measured := l.agents.Measured()
 	now := l.now().Sub(l.began)
-	byKey := map[string][]cycle.FlowID{}
-	for _, f := range l.cycle.Flows() {
-		if !f.Flow.BestEffort() && !f.Spare && (f.Point.Kind == cycle.Host || f.Point.Kind == cycle.Router) {
-			key := points.Key(f.Flow.Reservation, f.Flow.Reverse)
-			byKey[key] = append(byKey[key], f.Flow)
-		}
-	}
 	before := l.told.counted
-	l.told.counted = make(map[string]counted, len(byKey))
-	for key, flows := range byKey {
+	l.told.counted = make(map[string]counted, len(l.told.limited))
+	for key, flows := range l.told.limited {
 		m, ok := measured[key]
 		sum := before[key]
 		if ok {

@@ -52,7 +52,7 @@ type Loop struct {
 	cycle *cycle.Cycle
 	// top and reservations are those of the last Update.
 	top          *fabric.Topology
-	reservations []reserve.Reservation
+	reservations map[reserve.ID]reserve.Reservation
 
 	demand demand
 	// interfaces are those of the agents at the last Update, and places where they are.
@@ -97,9 +97,14 @@ func (l *Loop) time() cycle.Time {
 
 // Update takes the reservations and the network as they are now.
 func (l *Loop) Update() {
-	l.top, l.reservations, l.interfaces = l.book.Topology(), l.current(), l.agents.Interfaces()
+	all := l.current()
+	l.reservations = make(map[reserve.ID]reserve.Reservation, len(all))
+	for _, r := range all {
+		l.reservations[r.Request.ID] = r
+	}
+	l.top, l.interfaces = l.book.Topology(), l.agents.Interfaces()
 	l.places = placesOf(l.top, l.interfaces)
-	n := cycle.Network{Topology: l.top, Reservations: l.reservations, Grace: grace, Enforcers: enforcers(l.top, l.places)}
+	n := cycle.Network{Topology: l.top, Reservations: all, Grace: grace, Enforcers: enforcers(l.top, l.places)}
 	for _, a := range cycle.BestEffort(n, l.top.NextHops()) {
 		if a.Leaves && a.Links[0].To != (fabric.PortID{}) { // between switches
 			n.BestEffort = append(n.BestEffort, a)
@@ -127,7 +132,7 @@ func (l *Loop) Step(ctx context.Context) {
 		l.Update()
 	}
 	readings := l.heard()
-	if len(l.plan.circuits) > 0 {
+	if len(l.plan) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
 		readings = append(readings, l.read(ctx)...)
@@ -142,17 +147,17 @@ func (l *Loop) Step(ctx context.Context) {
 // read returns what each flow has sent. Of a circuit with several paths each is taken to have an equal part.
 func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
 	counted := l.switches.ReadCircuits(ctx)
-	for k, flows := range l.plan.flows {
-		r, ok := counted[l.plan.numbers[k]]
+	for _, c := range l.plan {
+		r, ok := counted[c.Number]
 		if !ok {
 			continue
 		}
-		l.demand.count(k, r.OfferedBytes, l.now())
-		if l.plan.shaped[k] {
+		l.demand.count(c.key, r.OfferedBytes, l.now())
+		if c.shaped {
 			continue // its agent measures it
 		}
-		parts := uint64(len(flows))
-		for _, f := range flows {
+		parts := uint64(len(c.flows))
+		for _, f := range c.flows {
 			all = append(all, cycle.Reading{Flow: f, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts})
 		}
 	}
@@ -161,37 +166,33 @@ func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
 
 // demanded reports whether a circuit that is pushed on demand has begun or ceased to have traffic.
 func (l *Loop) demanded() bool {
-	for _, c := range l.plan.circuits {
-		if k := l.plan.keys[c.Number]; l.plan.onDemand[k] && c.Waiting != l.demand.waits(k, l.now()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.plan, func(c carried) bool { return c.onDemand && c.Waiting != l.demand.waits(c.key, l.now()) })
 }
 
 // enforce passes on changes: limits alone, unless the circuits are others, which they may be without a change of limits if the reservations or the
 // network changed.
 func (l *Loop) enforce(ch cycle.Changes, changed bool) {
-	l.usages.take(l.cycle, ch.Minutes)
+	flows := l.cycle.Flows()
+	l.usages.take(l.cycle, flows, ch.Minutes)
 	if l.set && len(ch.Limits) == 0 && len(ch.Removed) == 0 && !changed && len(l.told.again) == 0 {
 		return
 	}
-	l.tell(directions(l.top, l.places, l.reservations, l.cycle.Flows()))
+	l.tell(directions(l.top, l.places, l.reservations, flows))
 	if l.switches == nil {
 		l.set = true
 		return
 	}
-	now := planOf(l.reservations, l.cycle.Flows(), func(k key) bool { return l.demand.waits(k, l.now()) })
+	now := planOf(l.reservations, flows, func(k key) bool { return l.demand.waits(k, l.now()) })
 	before := l.plan
 	l.plan = now
 	if !l.set || !now.same(before) {
 		l.set = true
-		l.switches.SetCircuits(now.circuits)
+		l.switches.SetCircuits(now.circuits())
 		return
 	}
 	limits := map[uint32]unit.Rate{}
-	for i, c := range now.circuits {
-		if c.Rate != before.circuits[i].Rate {
+	for i, c := range now {
+		if c.Rate != before[i].Rate {
 			limits[c.Number] = c.Rate
 		}
 	}

@@ -31,62 +31,72 @@ func (k key) String() string {
 	return k.reservation.String() + " forward"
 }
 
-// plan are the circuits of a network by what they limit.
-type plan struct {
-	circuits []program.Circuit
-	numbers  map[key]uint32
-	flows    map[key][]cycle.FlowID // of each circuit
-	onDemand map[key]bool           // circuits that wait for traffic
-	shaped   map[key]bool           // an agent limits the traffic
-	keys     map[uint32]key         // by number
+// carried is a circuit with what is known of it beside what switches need.
+type carried struct {
+	program.Circuit
+	key      key
+	flows    []cycle.FlowID
+	onDemand bool // it waits while there is no traffic
+	shaped   bool // an agent limits the traffic
+}
+
+// plan are the circuits of a network, in the order of their names.
+type plan []carried
+
+// circuits returns what switches need.
+func (p plan) circuits() []program.Circuit {
+	all := make([]program.Circuit, len(p))
+	for i, c := range p {
+		all[i] = c.Circuit
+	}
+	return all
 }
 
 // planOf returns the circuits of the flows of a cycle. Those that a switch limits have the total of their paths as the rate, and the others
 // only take their paths. waits reports which of those that are pushed on demand have no traffic.
-func planOf(reservations []reserve.Reservation, flows []cycle.Status, waits func(key) bool) plan {
-	p := plan{numbers: map[key]uint32{}, flows: map[key][]cycle.FlowID{}, onDemand: map[key]bool{}, shaped: map[key]bool{}, keys: map[uint32]key{}}
-	rates := map[key]unit.Rate{}
-	byID := make(map[reserve.ID]reserve.Reservation, len(reservations))
-	for _, r := range reservations {
-		byID[r.Request.ID] = r
-	}
+func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status, waits func(key) bool) plan {
+	byKey := map[key]*carried{}
 	for _, f := range flows {
 		limited := f.Point.Kind == cycle.Switch
-		if _, ok := byID[f.Flow.Reservation]; f.Spare || f.Flow.BestEffort() && !limited || !f.Flow.BestEffort() && !ok {
+		r, ok := reservations[f.Flow.Reservation]
+		if f.Spare || f.Flow.BestEffort() && !limited || !f.Flow.BestEffort() && !ok {
 			continue
 		}
-		if r := byID[f.Flow.Reservation]; !f.Flow.BestEffort() && (r.Request.Source.At.Switch.IsRouter() || r.Request.Destination.At.Switch.IsRouter()) {
+		if ok && (r.Request.Source.At.Switch.IsRouter() || r.Request.Destination.At.Switch.IsRouter()) {
 			continue // routers forward by their routing tables
 		}
 		k := keyOf(f.Flow)
-		p.shaped[k] = p.shaped[k] || f.Point.Kind == cycle.Host || f.Point.Kind == cycle.Router
-		p.flows[k] = append(p.flows[k], f.Flow)
+		c := byKey[k]
+		if c == nil {
+			c = &carried{key: k}
+			byKey[k] = c
+			if k.port != (fabric.PortID{}) {
+				c.Circuit = program.Circuit{From: k.port, Unreserved: true}
+			} else {
+				c.Circuit = circuit(r, k.reverse)
+				c.onDemand = r.Request.OnDemand
+				c.Waiting = c.onDemand && waits(k)
+			}
+			c.Name = k.String()
+		}
+		c.flows = append(c.flows, f.Flow)
+		c.shaped = c.shaped || f.Point.Kind == cycle.Host || f.Point.Kind == cycle.Router
 		if limited {
-			rates[k] = min(rates[k]+f.Limit, unit.MaxRate)
+			c.Rate = min(c.Rate+f.Limit, unit.MaxRate)
 		}
 	}
-	keys := make([]key, 0, len(p.flows))
-	for k := range p.flows {
-		keys = append(keys, k)
+	p := make(plan, 0, len(byKey))
+	for _, c := range byKey {
+		p = append(p, *c)
 	}
-	slices.SortFunc(keys, func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(p, func(a, b carried) int { return cmp.Compare(a.Name, b.Name) })
 	taken := map[uint32]bool{0: true}
-	for _, k := range keys {
-		var c program.Circuit
-		if k.port != (fabric.PortID{}) {
-			c = program.Circuit{From: k.port, Unreserved: true}
-		} else {
-			r := byID[k.reservation]
-			c = circuit(r, k.reverse)
-			p.onDemand[k] = r.Request.OnDemand
-			c.Waiting = r.Request.OnDemand && waits(k)
-		}
-		c.Number, c.Name, c.Rate = number(k, taken), k.String(), rates[k]
+	for i := range p {
+		c := &p[i]
+		c.Number = number(c.key, taken)
 		if c.Unreserved {
 			c.Rate = max(c.Rate, 1) // none would be no limit
 		}
-		p.numbers[k], p.keys[c.Number] = c.Number, k
-		p.circuits = append(p.circuits, c)
 	}
 	return p
 }
@@ -127,7 +137,7 @@ func circuit(r reserve.Reservation, reverse bool) program.Circuit {
 
 // same reports whether two plans differ in nothing but rates.
 func (p plan) same(o plan) bool {
-	return slices.EqualFunc(p.circuits, o.circuits, func(a, b program.Circuit) bool {
+	return slices.EqualFunc(p, o, func(a, b carried) bool {
 		return a.Number == b.Number && a.From == b.From && a.To == b.To && a.VLAN == b.VLAN && a.Source == b.Source && a.Destination == b.Destination &&
 			a.Class == b.Class && a.Unreserved == b.Unreserved && a.Waiting == b.Waiting && (a.Rate == 0) == (b.Rate == 0) && slices.Equal(a.Flows, b.Flows) &&
 			slices.EqualFunc(a.Paths, b.Paths, slices.Equal) && slices.Equal(a.Spare, b.Spare)

@@ -67,9 +67,9 @@ type usages struct {
 	minutes  []cycle.Minute
 }
 
-// take takes what a cycle has done. It is called after each Set and Step of the cycle.
-func (u *usages) take(c *cycle.Cycle, ended []cycle.Minute) {
-	flows, minutes := c.Flows(), c.Minutes()
+// take takes what a cycle has done, with its flows and the minutes that have ended. It is called after each Set and Step of the cycle.
+func (u *usages) take(c *cycle.Cycle, flows []cycle.Status, ended []cycle.Minute) {
+	minutes := c.Minutes()
 	at, _ := c.Now()
 	u.mu.Lock()
 	defer u.mu.Unlock()
