@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -139,14 +138,8 @@ func switchID(q request, text string) (string, error) {
 
 // completeNetwork offers the switches of the network by their ids and names, and with hosts the MACs, addresses and names of hosts.
 func completeNetwork(server *string, hosts bool) completion {
-	return names(func(*cobra.Command) (found []string, err error) {
-		client, err := service(*server)
-		if err != nil {
-			return nil, err
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
-		defer cancel()
-		n, err := api.Decode[api.Network](client.GetNetwork(ctx))
+	return served(server, func(q request) (found []string, err error) {
+		n, err := api.Decode[api.Network](q.client.GetNetwork(q.ctx))
 		for _, s := range n.Switches {
 			found = append(found, s.Id, orEmpty(s.Name))
 		}
@@ -161,14 +154,8 @@ func completeNetwork(server *string, hosts bool) completion {
 
 // completeSwitches offers the switches that the configuration of the network lists, by their ids and names.
 func completeSwitches(server *string) completion {
-	return names(func(*cobra.Command) (found []string, err error) {
-		client, err := service(*server)
-		if err != nil {
-			return nil, err
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
-		defer cancel()
-		c, err := configuredNetwork(request{ctx: ctx, client: client})
+	return served(server, func(q request) (found []string, err error) {
+		c, err := configuredNetwork(q)
 		for _, s := range c.Switches {
 			if found = append(found, s.ID.String()); s.Name != "" {
 				found = append(found, s.Name)

@@ -161,18 +161,25 @@ const completionTimeout = 2 * time.Second
 
 // complete completes names, from the first page.
 func (r resource[T]) complete(server *string) completion {
-	return names(func(*cobra.Command) (found []string, err error) {
+	return served(server, func(q request) (found []string, err error) {
+		items, _, err := r.page(q, nil)
+		for _, t := range items {
+			found = append(found, orEmpty(r.name(t)))
+		}
+		return found, err
+	})
+}
+
+// served completes the words that a service has.
+func served(server *string, words func(q request) ([]string, error)) completion {
+	return names(func(*cobra.Command) ([]string, error) {
 		client, err := service(*server)
 		if err != nil {
 			return nil, err
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 		defer cancel()
-		items, _, err := r.page(request{ctx: ctx, client: client}, nil)
-		for _, t := range items {
-			found = append(found, orEmpty(r.name(t)))
-		}
-		return found, err
+		return words(request{ctx: ctx, client: client})
 	})
 }
 

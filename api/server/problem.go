@@ -40,6 +40,15 @@ func notFound(what, name string) *Refusal {
 	return refuse(http.StatusNotFound, "%s %q not found", what, name)
 }
 
+// askedTenant returns the tenant whose things are asked for: "" for all, and for a tenant its own. Other tenants do not exist for it.
+func askedTenant(asked *string, by store.Token) (string, error) {
+	tenant := valueOr(asked, by.Tenant)
+	if by.Tenant != "" && tenant != by.Tenant {
+		return "", notFound("tenant", tenant)
+	}
+	return tenant, nil
+}
+
 // retryAfter is the Retry-After, in seconds, while the store is unavailable: the store elects a new leader
 // within some seconds.
 const retryAfter = 2

@@ -8,10 +8,9 @@ import (
 
 // ListReservationUsage shows what the reservations that the caller may see use, lend and lack.
 func (s *Server) ListReservationUsage(w http.ResponseWriter, r *http.Request, p api.ListReservationUsageParams) {
-	by := principalOf(r)
-	owner := valueOr(p.Owner, by.Tenant)
-	if by.Tenant != "" && owner != by.Tenant {
-		problem(w, r, notFound("tenant", owner))
+	owner, err := askedTenant(p.Owner, principalOf(r))
+	if err != nil {
+		problem(w, r, err)
 		return
 	}
 	all, err := s.Reservations.Usage()

@@ -56,12 +56,13 @@ func showReservation(d store.Reservation) (api.Reservation, error) {
 
 // ListReservations lists the reservations that the caller may see.
 func (s *Server) ListReservations(w http.ResponseWriter, r *http.Request, p api.ListReservationsParams) {
-	below, by := store.Prefix(store.Reservations), principalOf(r)
-	switch owner := valueOr(p.Owner, by.Tenant); {
-	case by.Tenant != "" && owner != by.Tenant:
-		problem(w, r, notFound("tenant", owner))
+	owner, err := askedTenant(p.Owner, principalOf(r))
+	if err != nil {
+		problem(w, r, err)
 		return
-	case owner != "":
+	}
+	below := store.Prefix(store.Reservations)
+	if owner != "" {
 		below = store.Prefix(store.Reservations, owner)
 	}
 	var failed error

@@ -82,9 +82,9 @@ const usageKept = 8 * 24 * time.Hour
 // ownership on.
 func (s *Server) GetUsage(w http.ResponseWriter, r *http.Request, p api.GetUsageParams) {
 	by := principalOf(r)
-	tenant := valueOr(p.Tenant, by.Tenant)
-	if by.Tenant != "" && tenant != by.Tenant {
-		problem(w, r, notFound("tenant", tenant))
+	tenant, err := askedTenant(p.Tenant, by)
+	if err != nil {
+		problem(w, r, err)
 		return
 	}
 	hosts, err := s.readHostInterfaces(r)
