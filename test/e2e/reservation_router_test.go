@@ -78,14 +78,7 @@ func TestReservationOnRouters(t *testing.T) {
 			{Name: "reserved", From: "h1", To: "h3", Protocol: traffic.TCP, Congestion: "cubic", DstPort: 5001, Schedule: []traffic.Step{{Rate: 100 * unit.Mbit}, {At: 8 * time.Second, Rate: unit.Mbit}, {At: 14 * time.Second, Rate: 100 * unit.Mbit}}},
 			{Name: "greedy", From: "h2", To: "h4", Protocol: traffic.UDP, DstPort: 5002, Schedule: []traffic.Step{{Rate: 60 * unit.Mbit}}},
 		}
-		run := func(length time.Duration) *traffic.Result {
-			started, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: length, Interval: 100 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return started.Wait()
-		}
-		if got := run(4*time.Second).Flow("reserved").Between(time.Second, 4*time.Second).DeliveredRate(); got > 0.5*float64(rate) {
+		if got := send(t, l, flows, 4*time.Second).Flow("reserved").Between(time.Second, 4*time.Second).DeliveredRate(); got > 0.5*float64(rate) {
 			t.Fatalf("without a reservation it has %.1f Mbit/s: the link is not full", got/1e6)
 		}
 		s.eventually("the book is open", func() bool {
@@ -99,23 +92,12 @@ func TestReservationOnRouters(t *testing.T) {
 		for router, dev := range map[string]string{"r1": "r2", "r2": "h3"} { // the second one keeps the rate on the line to the host
 			s.eventually("the agent of "+router+" has the reservation", func() bool { return strings.Contains(qdiscs(router, dev), "htb") })
 		}
-		with := run(20 * time.Second)
-		for _, part := range []struct {
-			what            string
-			flow            string
-			from, to        time.Duration
-			least, greatest unit.Rate
-		}{
+		with := send(t, l, flows, 20*time.Second)
+		checkParts(t, with, []part{
 			{"the reservation in use", "reserved", 3 * time.Second, 8 * time.Second, 16 * unit.Mbit, 40 * unit.Mbit}, // payload of a sawtooth
 			{"best effort while it sleeps", "greedy", 11 * time.Second, 14 * time.Second, 30 * unit.Mbit, 40 * unit.Mbit},
 			{"the reservation after it woke", "reserved", 15 * time.Second, 20 * time.Second, 16 * unit.Mbit, 40 * unit.Mbit},
-		} {
-			got := unit.Rate(with.Flow(part.flow).Between(part.from, part.to).DeliveredRate())
-			t.Logf("%s: %v", part.what, got)
-			if got < part.least || got > part.greatest {
-				t.Errorf("%s: %v, want %v to %v", part.what, got, part.least, part.greatest)
-			}
-		}
+		})
 		s.localCommand("reserve", "cancel", "copy")
 		for router, dev := range map[string]string{"r1": "r2", "r2": "h3"} {
 			s.eventually("the interface of "+router+" is as before", func() bool { return !strings.Contains(qdiscs(router, dev), "htb") })

@@ -73,14 +73,7 @@ func TestReservationOnSwitches(t *testing.T) {
 			{Name: "reserved", From: "h1", To: "h3", Protocol: traffic.UDP, DstPort: 5001, Schedule: []traffic.Step{{Rate: rate}, {At: 8 * time.Second, Rate: unit.Mbit}, {At: 15 * time.Second, Rate: rate}}},
 			{Name: "greedy", From: "h2", To: "h4", Protocol: traffic.UDP, DstPort: 5002, Schedule: []traffic.Step{{Rate: 60 * unit.Mbit}}},
 		}
-		run := func(length time.Duration) *traffic.Result {
-			started, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: length, Interval: 100 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return started.Wait()
-		}
-		without := run(4 * time.Second)
+		without := send(t, l, flows, 4*time.Second)
 		if got := without.Flow("reserved").Between(time.Second, 4*time.Second).DeliveredRate(); got > 0.8*float64(rate) {
 			t.Fatalf("without a reservation it has %.1f Mbit/s: the link is not full", got/1e6)
 		}
@@ -89,26 +82,46 @@ func TestReservationOnSwitches(t *testing.T) {
 			out, err := l.Switch("s1").Command(t.Context(), "ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1").Output()
 			return err == nil && strings.Contains(string(out), "kbps")
 		})
-		with := run(20 * time.Second)
-		for _, part := range []struct {
-			what            string
-			flow            string
-			from, to        time.Duration
-			least, greatest unit.Rate
-		}{
+		with := send(t, l, flows, 20*time.Second)
+		checkParts(t, with, []part{
 			{"the reservation in use", "reserved", 3 * time.Second, 8 * time.Second, 19 * unit.Mbit, 21 * unit.Mbit},
 			{"best effort beside it", "greedy", 3 * time.Second, 8 * time.Second, 15 * unit.Mbit, 21 * unit.Mbit},
 			{"best effort while it sleeps", "greedy", 12 * time.Second, 15 * time.Second, 30 * unit.Mbit, 40 * unit.Mbit},
 			{"the reservation after it woke", "reserved", 18 * time.Second, 20 * time.Second, 19 * unit.Mbit, 21 * unit.Mbit},
-		} {
-			if got := unit.Rate(with.Flow(part.flow).Between(part.from, part.to).DeliveredRate()); got < part.least || got > part.greatest {
-				t.Errorf("%s: %v, want %v to %v", part.what, got, part.least, part.greatest)
-			}
-		}
+		})
 		s.localCommand("reserve", "cancel", "video")
 		s.eventually("the switch has no circuit", func() bool {
 			out, err := l.Switch("s1").Command(t.Context(), "ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1").Output()
 			return err == nil && !strings.Contains(string(out), "kbps")
 		})
 	})
+}
+
+// send sends flows and returns what arrived, each 100 ms.
+func send(t *labtest.Check, l *lab.Lab, flows []traffic.Flow, length time.Duration) *traffic.Result {
+	t.Helper()
+	started, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: length, Interval: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return started.Wait()
+}
+
+// part is the rate that a flow is to have from one time to another.
+type part struct {
+	what            string
+	flow            string
+	from, to        time.Duration
+	least, greatest unit.Rate
+}
+
+func checkParts(t *labtest.Check, r *traffic.Result, parts []part) {
+	t.Helper()
+	for _, p := range parts {
+		got := unit.Rate(r.Flow(p.flow).Between(p.from, p.to).DeliveredRate())
+		t.Logf("%s: %v", p.what, got)
+		if got < p.least || got > p.greatest {
+			t.Errorf("%s: %v, want %v to %v", p.what, got, p.least, p.greatest)
+		}
+	}
 }
