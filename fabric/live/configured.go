@@ -148,8 +148,8 @@ func (n *Network) bind() {
 		if back == 0 {
 			back = l.Capacity
 		}
-		c.links[id] = fabric.Link{LinkID: id, Capacity: l.Capacity, Cost: l.Cost}
-		c.links[id.Reverse()] = fabric.Link{LinkID: id.Reverse(), Capacity: back, Cost: l.Cost}
+		c.links[id] = fabric.Link{LinkID: id, Capacity: l.Capacity, Cost: l.Cost, Reservable: l.Reservable}
+		c.links[id.Reverse()] = fabric.Link{LinkID: id.Reverse(), Capacity: back, Cost: l.Cost, Reservable: l.Reservable}
 	}
 	n.events(n.links.Configure(cabling, now))
 	var hosts []fabric.Host

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -59,6 +60,8 @@ type Network struct {
 	ctx     context.Context
 
 	making sync.Mutex // while a plan is made
+	// resyncs bounds how many switches are read or given a whole program at the same time, and processors how many programs are made.
+	resyncs, processors slots
 
 	mu       sync.Mutex
 	switches map[fabric.DPID]*attached
@@ -130,7 +133,7 @@ func New(ctx context.Context, o Options) *Network {
 	}
 	n := &Network{
 		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{},
-		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{},
+		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{}, resyncs: make(slots, maxResyncs), processors: make(slots, runtime.GOMAXPROCS(0)),
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
 	n.mu.Lock()
@@ -179,7 +182,11 @@ func (n *Network) Lead(c *session.Conn) error {
 		return fmt.Errorf("switch %v: cannot become its master: %w", s.id, err)
 	}
 	s.capabilities = capabilitiesOf(n.ctx, c)
+	if err := n.resyncs.take(n.ctx); err != nil {
+		return err
+	}
 	state, err := read(n.ctx, c)
+	n.resyncs.give()
 	if err != nil {
 		return fmt.Errorf("switch %v: cannot read what it has: %w", s.id, err)
 	}
@@ -404,7 +411,7 @@ func (n *Network) parts() fabric.Parts {
 		if capacity == 0 {
 			capacity = unknownCapacity
 		}
-		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: capacity, Source: source, Cost: max(written.Cost, fabric.DefaultCost)})
+		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: capacity, Source: source, Cost: max(written.Cost, fabric.DefaultCost), Reservable: written.Reservable})
 	}
 	n.addAbsent(&parts)
 	linked := make(map[fabric.PortID]bool, len(parts.Links)) // hosts were at some before they had a link

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
@@ -15,8 +16,38 @@ import (
 // countInterval is how often the number of a switch's flows is compared, and auditInterval how often all of them are.
 const countInterval, auditInterval = 10 * time.Second, 10 * time.Minute
 
-// stepTimeout is how long a switch may take for one step of changes. Hardware switches make some hundred changes a second.
-const stepTimeout = 30 * time.Second
+// stepTimeout and, for each change, changeTimeout are how long a switch may take for one step of changes. Hardware switches make some hundred
+// changes a second.
+const stepTimeout, changeTimeout = 30 * time.Second, 5 * time.Millisecond
+
+// maxResyncs is how many switches are read, or given more than fewChanges, at the same time. When a thousand switches connect at once and share one
+// processor with the controller, none of them would otherwise have answered after stepTimeout, and all would begin again. A switch that does not answer
+// keeps its place until its session ends.
+const maxResyncs, fewChanges = 16, 500
+
+// slots are places for work that is done at the same time.
+type slots chan struct{}
+
+func (s slots) take(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s slots) give() { <-s }
+
+// compute runs work for one switch that takes milliseconds of a processor and waits for nothing. At most as much of it runs as there are processors:
+// with a thousand at the same time a discovery frame would wait for its turn until it is too old, and links would seem to fail.
+func (n *Network) compute(work func() error) error {
+	if err := n.processors.take(n.ctx); err != nil {
+		return err
+	}
+	defer n.processors.give()
+	return work()
+}
 
 // had is what a switch has: read, or the program of a plan and what is not ours. The program is made again when it is needed,
 // because a thousand switches have millions of flows.
@@ -102,26 +133,49 @@ func (n *Network) brought(s *attached, version int, err error) {
 	}
 }
 
-// bring brings a switch to a plan from what it had, and returns what it has.
+// bring brings a switch to a plan from what it had, and returns what it has. One that is read or has many changes waits for its turn.
 func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, error) {
-	want, err := c.Program(s.id)
-	if err != nil {
+	if have.plan != nil {
+		has, err := n.change(s, c, have, fewChanges)
+		if !errors.Is(err, errMany) {
+			return has, err
+		}
+	}
+	if err := n.resyncs.take(n.ctx); err != nil {
 		return have, err
 	}
+	defer n.resyncs.give()
+	return n.change(s, c, have, math.MaxInt)
+}
+
+// errMany is that of change for a switch with more changes than it may make.
+var errMany = errors.New("many changes")
+
+// change makes up to most changes at a switch.
+func (n *Network) change(s *attached, c *program.Connectivity, have had, most int) (had, error) {
 	if err := s.metering.lock(n.ctx); err != nil {
 		return have, err
 	}
 	defer s.metering.unlock()
-	n.limit(s, c, &want)
-	state, err := have.state(s)
-	if state == nil && err == nil {
+	var want program.Program
+	var state *program.State
+	err := n.compute(func() (err error) {
+		if want, err = c.Program(s.id); err == nil {
+			n.limit(s, c, &want)
+			state, err = have.state(s)
+		}
+		return err
+	})
+	if err != nil {
+		return have, err
+	}
+	if state == nil {
 		n.mu.Lock()
 		n.counters.Resyncs++
 		n.mu.Unlock()
-		state, err = read(n.ctx, s.conn)
-	}
-	if err != nil {
-		return had{}, fmt.Errorf("cannot read what it has: %w", err)
+		if state, err = read(n.ctx, s.conn); err != nil {
+			return had{}, fmt.Errorf("cannot read what it has: %w", err)
+		}
 	}
 	var kept program.State // circuits of an earlier controller
 	if c.Circuits == nil {
@@ -129,17 +183,29 @@ func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, er
 		kept, state = state.Circuits(), &rest
 	}
 	s.metering.correct(state, have.plan == nil)
-	plan, err := program.Diff(want, *state, program.Managed)
-	if err != nil {
+	var plan program.Plan
+	if err := n.compute(func() (err error) {
+		plan, err = program.Diff(want, *state, program.Managed)
+		return err
+	}); err != nil {
 		return have, err
 	}
+	count := 0
+	for _, step := range plan.Steps {
+		count += len(step)
+	}
+	if count > most {
+		return have, errMany // the plan is made again: those of a thousand switches take gigabytes
+	}
+	foreign, flows := state.Foreign(program.Managed).With(kept), len(want.Flows)
+	state, want.Flows = nil, nil // a thousand switches wait for answers at the same time
 	var refused error
 	for _, step := range plan.Steps {
 		messages := make([]openflow.Message, len(step))
 		for i, c := range step {
 			messages[i] = c.Message
 		}
-		ctx, cancel := context.WithTimeout(n.ctx, stepTimeout)
+		ctx, cancel := context.WithTimeout(n.ctx, stepTimeout+time.Duration(len(messages))*changeTimeout)
 		err := n.applyStep(ctx, s, messages)
 		cancel()
 		if err != nil {
@@ -158,7 +224,7 @@ func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, er
 		err = errors.Join(err, errors.New(c.String()))
 	}
 	s.metering.becomes(want, c.Circuits, s.id)
-	return had{plan: c, foreign: state.Foreign(program.Managed).With(kept), flows: len(want.Flows) - len(plan.Collisions) + len(kept.Flows)}, err
+	return had{plan: c, foreign: foreign, flows: flows - len(plan.Collisions) + len(kept.Flows)}, err
 }
 
 // explain adds to the first error of changes what the change was for, and to that how many more there are.

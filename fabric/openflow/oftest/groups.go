@@ -128,12 +128,19 @@ func (s *Switch) loops(g *group) bool {
 
 // deleteGroups deletes a group or all, and the flows that use them.
 func (s *Switch) deleteGroups(id openflow.GroupID) {
-	for _, g := range s.sortedGroups() {
-		if g.ID == id || id == openflow.GroupAll {
-			delete(s.groups, g.ID)
-			s.changes++
-			s.removeFlows(s.selectFlows(openflow.FlowFilter{Table: openflow.AllTables, OutPort: openflow.PortAny, OutGroup: g.ID}, &pipeline.Matcher{}), openflow.RemovedGroupDelete)
+	all := s.sortedGroups
+	if id != openflow.GroupAll {
+		all = func() []*group {
+			if g := s.groups[id]; g != nil {
+				return []*group{g}
+			}
+			return nil
 		}
+	}
+	for _, g := range all() {
+		delete(s.groups, g.ID)
+		s.changes++
+		s.removeFlows(s.selectFlows(openflow.FlowFilter{Table: openflow.AllTables, OutPort: openflow.PortAny, OutGroup: g.ID}, &pipeline.Matcher{}), openflow.RemovedGroupDelete)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // liveness asks a switch that sends nothing whether it is alive (section 6.4).
 type liveness struct {
 	last  atomic.Int64 // when something arrived, in nanoseconds since began
+	busy  atomic.Bool  // a message is processed, so that nobody reads the next one
 	began time.Time
 
 	mu      sync.Mutex
@@ -20,6 +21,14 @@ type liveness struct {
 }
 
 func (l *liveness) heard() { l.last.Store(int64(time.Since(l.began))) }
+
+// process calls f, which processes a message. What f takes is no silence of the switch: its next messages wait.
+func (l *liveness) process(f func()) {
+	l.busy.Store(true)
+	f()
+	l.heard()
+	l.busy.Store(false)
+}
 
 func (l *liveness) stop() {
 	l.mu.Lock()
@@ -52,6 +61,9 @@ func (c *Conn) watch() {
 	w := watcher{interval: interval, timeout: timeout, tick: tick, looked: time.Since(l.began)}
 	var look func()
 	look = func() {
+		if l.busy.Load() {
+			l.heard()
+		}
 		last := time.Duration(l.last.Load())
 		switch w.look(time.Since(l.began), last) {
 		case dead:

@@ -40,7 +40,7 @@ func (c *Conn) read(r *bufio.Reader) {
 		}
 		c.counters.received(m.Type())
 		c.counters.unknown.Add(uint64(unknown))
-		c.receive(xid, m, len(b))
+		c.alive.process(func() { c.receive(xid, m, len(b)) })
 	}
 }
 
