@@ -61,7 +61,7 @@ func readers(set config.Set) (out string) {
 		{"Collective", "headgate collective run", len(set.Collectives)},
 		{"Controllers", "headgate controller", len(set.Controllers)},
 		{"Network", "headgate network apply", len(set.Networks)},
-		{"Reservation", "headgate reserve create", len(set.Reservations)},
+		{"Reservation", "headgate reserve apply", len(set.Reservations)},
 		{"Relay", "headgate relay run", len(set.Relays)},
 		{"Servers", "headgate probe mesh", len(set.Servers)},
 	} {
@@ -89,7 +89,7 @@ func reservationsNot(set config.Set, why string) error {
 	mistakes := make(config.Errors, len(set.Reservations))
 	for i, r := range set.Reservations {
 		mistakes[i] = config.Error{File: r.File, Line: r.Line, Key: "kind", Message: fmt.Sprintf(
-			"%s: create reservation %s with \"headgate reserve create %[2]s\", and write the document in a file of its own", why, r.Name)}
+			"%s: write reservation %s in a file of its own, and create it with \"headgate reserve apply -f FILE\"", why, r.Name)}
 	}
 	return mistakes
 }

@@ -13,6 +13,7 @@ import (
 
 	"headgate.dev/headgate/config"
 	controllerservice "headgate.dev/headgate/controller/service"
+	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/store"
 	"headgate.dev/headgate/store/etcd"
 )
@@ -66,6 +67,9 @@ Several controllers then need -f as well, but no prepared data directories.`,
 	c.Flags().StringVar(&r.Listen, "listen", "127.0.0.1", "the `ADDRESS` to listen on, for API clients and agents")
 	c.Flags().StringSliceVar(&r.Hosts, "certificate-for", nil, "additional `NAMES` and addresses of the controller, for its certificate")
 	c.Flags().StringVar(&r.OpenFlow, "openflow", "", "accept OpenFlow switches at this `ADDRESS`, such as 10.9.0.1:6653, without authentication")
+	r.Scheme = cycle.DefaultScheme
+	c.Flags().Var(enumFlag{&r.Scheme, cycle.SchemeNames}, "reservation-scheme", "how bandwidth that reservations leave unused is lent; all but adaptive are for comparisons")
+	completeFlag(c, "reservation-scheme", oneOf(cycle.SchemeNames...))
 	c.Flags().StringVar(&r.Metrics, "metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9421, under /metrics")
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "minimum level of log messages")

@@ -48,13 +48,13 @@ func TestReservationNeedsController(t *testing.T) {
 	beside := w.write("beside.yaml", "kind: Interface\ndev: lo\nout: {limit: 1Gbit, groups: [{name: all, default: true}]}\n---\n"+reservation)
 	for _, args := range []string{"apply -f ", "apply --dry-run -f ", "plan -f "} {
 		for file, line := range map[string]string{alone: "alone.yaml:1", beside: "beside.yaml:5"} {
-			want := line + ": kind: a reservation needs a controller, which grants it across the network, and " + strings.Fields(args)[0] + " without --server changes this machine alone: create reservation backup with"
+			want := line + ": kind: a reservation needs a controller, which grants it across the network, and " + strings.Fields(args)[0] + " without --server changes this machine alone: write reservation backup in a file of its own"
 			if r := w.run(strings.Fields(args + file)...); r.code != exitUsage || !strings.Contains(r.err, want) {
 				t.Errorf("%s: exit %d: %s, want %s", args, r.code, r.err, want)
 			}
 		}
 	}
-	if r := w.run("apply", "--server", "https://127.0.0.1:1", "--host", "h1", "-f", beside); r.code != exitUsage || !strings.Contains(r.err, `beside.yaml:5: kind: apply does not create reservations: create reservation backup with "headgate reserve create backup"`) {
+	if r := w.run("apply", "--server", "https://127.0.0.1:1", "--host", "h1", "-f", beside); r.code != exitUsage || !strings.Contains(r.err, `beside.yaml:5: kind: apply does not create reservations: write reservation backup in a file of its own, and create it with "headgate reserve apply -f FILE"`) {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }

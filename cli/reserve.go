@@ -29,7 +29,7 @@ operator writes the reservation of a tenant as TENANT/NAME.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOrUnknown,
 	}
-	c.AddCommand(reserveCreateCommand(a), reserveWhatIfCommand(a), reserveListCommand(a), reserveShowCommand(a),
+	c.AddCommand(reserveCreateCommand(a), reserveApplyCommand(a), reserveWhatIfCommand(a), reserveListCommand(a), reserveShowCommand(a),
 		reserveTopCommand(a), reserveChangeCommand(a), reserveCancelCommand(a), reserveCalendarCommand(a))
 	return c
 }

@@ -41,7 +41,15 @@ func writeUsage(w io.Writer, all []api.ReservationUsage) error {
 	for _, u := range all {
 		rows = append(rows, append([]string{string(u.Direction), string(u.HeldBy)}, usageCells(u)...))
 	}
-	return text.Table(w, "", rows)
+	if err := text.Table(w, "", rows); err != nil {
+		return err
+	}
+	for _, u := range all {
+		if u.Problem != nil {
+			fmt.Fprintf(w, "%s: %s\n", u.Direction, *u.Problem)
+		}
+	}
+	return nil
 }
 
 func usageCells(u api.ReservationUsage) []string {

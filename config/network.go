@@ -162,6 +162,7 @@ func (d *networkDecoder) networkLink(n *node, key string) fabric.LinkConfig {
 		{"capacity", one(d.decoder, &l.Capacity, capacity)},
 		{"back", one(d.decoder, &l.Back, capacity)},
 		{"cost", one(d.decoder, &l.Cost, linkCost)},
+		{"reservable", one(d.decoder, &l.Reservable, reservable)},
 	})
 	d.needs(n, key, "ends", "the link has no %s: write for example %[1]s: [s1/3, s2/4]")
 	return l

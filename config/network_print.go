@@ -35,6 +35,9 @@ func FormatNetwork(c fabric.Config) []byte {
 		if l.Back > 0 {
 			out = append(out, "back: "+l.Back.String())
 		}
+		if l.Reservable > 0 {
+			out = append(out, fmt.Sprintf("reservable: %d%%", l.Reservable))
+		}
 		return append(out, fmt.Sprintf("cost: %d", l.Cost))
 	})
 	items(p, "hosts", c.Hosts, func(h fabric.HostConfig) []string {

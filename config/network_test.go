@@ -34,7 +34,7 @@ func TestNetwork(t *testing.T) {
 		AcceptUnknown: true,
 		Sites:         []fabric.Site{{Name: "north", Parent: "campus"}, {Name: "campus"}},
 		Links: []fabric.LinkConfig{
-			{Ends: [2]fabric.PortRef{{Switch: 1, Port: number(13)}, {Switch: 2, Port: fabric.PortName{Name: "ge-0/0/4"}}}, Capacity: unit.Gbit, Back: 500 * unit.Mbit, Cost: 10},
+			{Ends: [2]fabric.PortRef{{Switch: 1, Port: number(13)}, {Switch: 2, Port: fabric.PortName{Name: "ge-0/0/4"}}}, Capacity: unit.Gbit, Back: 500 * unit.Mbit, Cost: 10, Reservable: 150},
 			{Ends: [2]fabric.PortRef{{Switch: 2, Port: number(5)}, {Switch: 10, Port: number(fabric.Local)}}, Cost: 1},
 		},
 		Hosts: []fabric.HostConfig{

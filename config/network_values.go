@@ -85,6 +85,16 @@ func linkCost(s string) (uint16, error) {
 	return uint16(v), nil
 }
 
+// reservable parses the part of a link that can be reserved, in percent.
+func reservable(s string) (uint16, error) {
+	digits, ok := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseUint(digits, 10, 16)
+	if !ok || err != nil || v == 0 || v > fabric.MaxReservable {
+		return 0, fmt.Errorf("%q is not a part of the capacity: write 1%% to %d%%, for example 80%%, or 150%% to over-subscribe the link", s, fabric.MaxReservable)
+	}
+	return uint16(v), nil
+}
+
 func hostMAC(s string) (fabric.MAC, error) {
 	m, err := fabric.ParseMAC(s)
 	switch {

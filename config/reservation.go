@@ -46,6 +46,9 @@ func ParseReservation(name, text string) (reserve.Request, error) {
 // reservationKeys are the keys of a document that differ from those of reserve.Invalid.
 var reservationKeys = strings.NewReplacer("source", "from", "destination", "to", "reverse", "back", "duration", "for", "protocol", "proto")
 
+// ReservationKey returns the key of a document for a field of a reservation in the API or in an error of the package reserve.
+func ReservationKey(field string) string { return reservationKeys.Replace(field) }
+
 func reservationDocument(s *source, n *node) Reservation {
 	d := newDecoder(s)
 	out := Reservation{File: s.file, Line: n.line, places: d.places}

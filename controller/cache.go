@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/controller/reservations"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/store"
@@ -83,6 +84,7 @@ type document struct {
 	revision int64
 	body     []byte
 	limits   map[string]unit.Rate // limits of an interface, by direction
+	totals   map[string]unit.Rate // totals of the guarantees of its groups
 }
 
 // follow keeps the cache current until ctx ends.
@@ -209,10 +211,10 @@ func (c *contents) putInterface(name []string, d store.Doc) error {
 		if err := d.Into(&i); err != nil {
 			return out, err
 		}
-		out.limits = map[string]unit.Rate{}
+		out.limits, out.totals = map[string]unit.Rate{}, map[string]unit.Rate{}
 		for _, direction := range []string{"out", "in"} {
 			if d := i.Direction(direction); d != nil {
-				out.limits[direction] = d.Limit
+				out.limits[direction], out.totals[direction] = d.Limit, d.Guaranteed()
 			}
 		}
 		sent := agents.InterfaceDocument{Interface: i.Interface, Connections: map[string]agents.Assignment{}}
@@ -259,6 +261,25 @@ func (c *cache) limit(host, dev string, names group.AltNames, direction string) 
 		return h.interfaces[documents[n]].limits[direction]
 	}
 	return 0
+}
+
+// guarantees returns the document of a host's device, and the limits and guarantees that it has. A device without a document has its own name.
+func (c *cache) guarantees(host, dev string) reservations.Interface {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := reservations.Interface{Host: host, Dev: dev}
+	h := c.hosts[host]
+	if h == nil {
+		return out
+	}
+	documents := slices.Sorted(maps.Keys(h.interfaces))
+	if n := (group.AltNames{}).Of(dev, documents); n >= 0 {
+		d := h.interfaces[documents[n]]
+		out.Dev = documents[n]
+		out.Out = reservations.Guarantees{Limit: d.limits["out"], Total: d.totals["out"]}
+		out.In = reservations.Guarantees{Limit: d.limits["in"], Total: d.totals["in"]}
+	}
+	return out
 }
 
 func (c *contents) host(host string) *desiredHost {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"headgate.dev/headgate/controller/circuits"
 	"headgate.dev/headgate/controller/network"
 	"headgate.dev/headgate/controller/reservations"
+	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/metrics"
@@ -70,6 +72,8 @@ type Config struct {
 	Leases store.Leases
 	// OpenFlow is the listen address for switches; "" means that the controller accepts none.
 	OpenFlow string
+	// Scheme is how unused reserved bandwidth is lent, by its name in cycle.SchemeNamed; "" is the default.
+	Scheme string
 	// Metrics, if set, is the listener for Prometheus metrics.
 	Metrics net.Listener
 }
@@ -108,6 +112,9 @@ type Controller struct {
 
 // New creates a controller and listens on its addresses; Run serves.
 func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err error) {
+	if _, err := cycle.SchemeNamed(cmp.Or(c.Scheme, cycle.DefaultScheme)); err != nil {
+		return nil, err
+	}
 	out := &Controller{store: s, config: c, acceptNow: make(chan struct{}), networkChanged: make(chan struct{}, 1)}
 	if out.authority, err = loadAuthority(ctx, s, "authority", "Headgate"); err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"maps"
+	"slices"
+
 	"headgate.dev/headgate/api/agents"
 	"headgate.dev/headgate/controller/points"
 	"headgate.dev/headgate/fabric"
@@ -38,16 +41,20 @@ func (l *link) sendReservations(list *agents.Reservations) bool {
 	return l != nil && list != nil && l.hello.Reservations && l.trySend(agents.To(list))
 }
 
-// reservationErrors returns the list that the agent of a host has in force, and why it does not enforce some of the
-// reservations, by key. The fence is nil if it is not connected to this controller, or has none in force.
-func (h *hub) reservationErrors(host string) (*agents.Fence, map[string]string) {
-	l := h.link(host)
-	if l == nil {
-		return nil, nil
+// reservationProblems returns why agents do not enforce directions of reservations, by their key, with the name of the host.
+func (h *hub) reservationProblems() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]string{}
+	for _, host := range slices.Sorted(maps.Keys(h.links)) {
+		l := h.links[host]
+		l.mu.Lock()
+		for key, why := range l.reserved.GetErrors() {
+			out[key] = "host " + host + ": " + why
+		}
+		l.mu.Unlock()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reserved.GetFence(), l.reserved.GetErrors()
+	return out
 }
 
 // Interfaces returns the interfaces of the hosts whose agents are connected to this controller and enforce reservations,

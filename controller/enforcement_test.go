@@ -59,14 +59,11 @@ func TestReservationsReachAgents(t *testing.T) {
 	if got := h.Interfaces(); len(got) != 1 || got[fabric.MAC{2, 0, 0, 0, 0, 1}] != (points.Interface{Host: "h1", Dev: "eth0"}) {
 		t.Errorf("the interfaces are %v", got)
 	}
-	if at, _ := h.reservationErrors("h1"); at != nil {
-		t.Errorf("before its report the agent has %v", at)
-	}
 	l.reserved = &agents.ReservationsEnforced{Fence: fence, Errors: map[string]string{"a": "no"}}
-	if at, errs := h.reservationErrors("h1"); !proto.Equal(at, fence) || errs["a"] != "no" {
-		t.Errorf("the report is %v, %v", at, errs)
+	if got := h.reservationProblems(); len(got) != 1 || got["a"] != "host h1: no" {
+		t.Errorf("the problems are %v", got)
 	}
-	if at, errs := h.reservationErrors("h9"); at != nil || errs != nil {
-		t.Errorf("a host that is not connected has %v, %v", at, errs)
+	if got := problemOf(map[string]string{"-/x/forward": "a", "-/x/forward/via/r2/eth0": "b", "-/xx/forward": "c"}, "-/x/forward"); got != "a; b" {
+		t.Errorf("the problems of x are %q", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"headgate.dev/headgate/store"
 )
 
 // A tenant divides its own groups and sees their unallocated bandwidth. It cannot change or see groups
@@ -290,3 +292,30 @@ func TestHostTag(t *testing.T) {
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Groups leave what reservations have of an interface.
+func TestGroupsLeaveReserved(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.must(200, "PUT", "/v1/hosts/h1", `{}`)
+	eth0 := func(limit, guarantee string) string {
+		return fmt.Sprintf(`{"out": {"limit": %q, "groups": [{"name": "a", "guarantee": %q}, {"name": "rest", "default": true}]}}`, limit, guarantee)
+	}
+	const at = "/v1/hosts/h1/interfaces/eth0"
+	s.must(200, "PUT", at, eth0("100Mbit", "50Mbit"))
+	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error { return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 40e6}) }); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.must(422, "PUT", at, eth0("100Mbit", "70Mbit")); !strings.Contains(r.text, "out.groups: guarantees total 70Mbit of 100Mbit, of which reservations have 40Mbit: lower them to 60Mbit or less") {
+		t.Errorf("%s", r.text)
+	}
+	s.must(422, "PUT", at, eth0("80Mbit", "50Mbit"))
+	s.must(422, "PATCH", at+"/out/groups/a", `{"guarantee": "61Mbit"}`, "Content-Type", "application/merge-patch+json")
+	s.must(200, "PUT", at, eth0("100Mbit", "60Mbit"))
+	// What is too much already can be reduced.
+	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error { return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 70e6}) }); err != nil {
+		t.Fatal(err)
+	}
+	s.must(200, "PUT", at, eth0("100Mbit", "50Mbit"))
+	s.must(422, "PUT", at, eth0("100Mbit", "55Mbit"))
+}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 	for {
 		o, err := reservations.Open(ctx, t, c.topology, clock.Now)
 		if err == nil {
+			o.CountGroups(c.interfacesAt)
 			c.reservations.Store(o)
 			var loop sync.WaitGroup
 			loop.Go(func() { c.enforceReservations(ctx, t, o) })
@@ -50,6 +52,15 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 	}
 }
 
+// interfacesAt returns the interfaces of hosts with agents at the ports of a network, with the guarantees of their groups.
+func (c *Controller) interfacesAt(top *fabric.Topology) map[fabric.PortID]reservations.Interface {
+	out := map[fabric.PortID]reservations.Interface{}
+	for at, i := range circuits.HostsAt(top, c.hub.Interfaces()) {
+		out[at] = c.cache.guarantees(i.Host, i.Dev)
+	}
+	return out
+}
+
 // enforceReservations gives switches and agents what they should have until ctx ends.
 func (c *Controller) enforceReservations(ctx context.Context, t store.Term, o *reservations.Owner) {
 	term, ok := generationOf(ctx, t)
@@ -60,7 +71,11 @@ func (c *Controller) enforceReservations(ctx context.Context, t store.Term, o *r
 	if n := c.switches.Live(); n != nil {
 		switches = n
 	}
-	l := circuits.New(switches, c.hub, o, term, time.Now)
+	scheme, err := cycle.SchemeNamed(cmp.Or(c.config.Scheme, cycle.DefaultScheme))
+	if err != nil { // New has checked it
+		panic(err)
+	}
+	l := circuits.New(switches, c.hub, o, scheme, term, time.Now)
 	c.circuits.Store(l)
 	defer c.circuits.Store(nil)
 	l.Run(ctx)

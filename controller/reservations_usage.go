@@ -1,8 +1,13 @@
 package controller
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/controller/circuits"
+	"headgate.dev/headgate/controller/points"
 	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/metrics"
 	"headgate.dev/headgate/store"
@@ -24,11 +29,26 @@ func (v reservationsView) Usage() ([]api.ReservationUsage, error) {
 		return nil, err
 	}
 	all := v.c.reservationUsage()
+	problems := v.c.hub.reservationProblems()
 	out := make([]api.ReservationUsage, len(all))
 	for i, u := range all {
 		out[i] = reservationUsageOf(u)
+		if why := problemOf(problems, points.Key(u.Reservation, u.Reverse)); why != "" {
+			out[i].Problem = &why
+		}
 	}
 	return out, nil
+}
+
+// problemOf returns the problems of a direction at its point, and at routers after it, whose keys begin with that of the direction.
+func problemOf(problems map[string]string, key string) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(problems)) {
+		if k == key || strings.HasPrefix(k, key+"/") {
+			all = append(all, problems[k])
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // reservationUsageOf returns the API form of the usage of a direction.

@@ -159,6 +159,9 @@ func (c *checker) link(field string, l Link) {
 	if l.Cost == 0 {
 		c.add(field+".cost", "%s has a cost of 0: write 1 to 65535", object)
 	}
+	if l.Reservable > MaxReservable {
+		c.add(field+".reservable", "%d %% of the capacity of %s cannot be reserved: write at most %d", l.Reservable, object, MaxReservable)
+	}
 }
 
 // usedTwice finds ports of more than one cable. The two directions of a cable use the same two ports.

@@ -66,8 +66,9 @@ type LinkConfig struct {
 	Capacity unit.Rate
 	// Back is the same for the other direction. 0 is the same as Capacity.
 	Back unit.Rate
-	// Cost is that of Link, for both directions.
-	Cost uint16
+	// Cost and Reservable are those of Link, for both directions.
+	Cost       uint16
+	Reservable uint16
 }
 
 // HostConfig is a host that an operator wrote. It does not expire, and does not move.

@@ -150,6 +150,9 @@ func (k *configChecker) link(field string, l LinkConfig) {
 	if l.Cost == 0 {
 		k.add(field+".cost", "%s has a cost of 0: write 1 to 65535", object)
 	}
+	if l.Reservable > MaxReservable {
+		k.add(field+".reservable", "%d %% of the capacity of %s cannot be reserved: write at most %d%%", l.Reservable, object, MaxReservable)
+	}
 }
 
 // end checks one end of a link.

@@ -140,6 +140,20 @@ type Link struct {
 	Source   CapacitySource
 	// Cost is 1 or more, and less is better, as in OSPF (RFC 2328, C.3). Costs of a path are added.
 	Cost uint16
+	// Reservable is how much of the capacity can be reserved, in percent, up to MaxReservable; 0 is all of it. Above 100 the link is over-subscribed
+	// (Maximum Reservable Bandwidth, RFC 3630, section 2.5.7).
+	Reservable uint16
+}
+
+// MaxReservable is the most of a capacity that can be reserved, in percent: a hundred times it.
+const MaxReservable = 100 * 100
+
+// MaxReserved returns what can be reserved of the capacity.
+func (l Link) MaxReserved() unit.Rate {
+	if l.Reservable == 0 {
+		return l.Capacity
+	}
+	return l.Capacity/100*unit.Rate(l.Reservable) + l.Capacity%100*unit.Rate(l.Reservable)/100
 }
 
 // Learned says how the network got to know a host.

@@ -101,8 +101,8 @@ func (r *routedParts) link(l LinkConfig) {
 	r.add(id.To, Port{Name: l.Ends[1].Port.Name})
 	r.linked[id.From], r.linked[id.To] = true, true
 	r.parts.Links = append(r.parts.Links,
-		Link{LinkID: id, Capacity: l.Capacity, Cost: l.Cost},
-		Link{LinkID: id.Reverse(), Capacity: cmp.Or(l.Back, l.Capacity), Cost: l.Cost})
+		Link{LinkID: id, Capacity: l.Capacity, Cost: l.Cost, Reservable: l.Reservable},
+		Link{LinkID: id.Reverse(), Capacity: cmp.Or(l.Back, l.Capacity), Cost: l.Cost, Reservable: l.Reservable})
 }
 
 func (r *routedParts) host(h HostConfig) {

@@ -70,6 +70,17 @@ type Direction struct {
 	Groups []Group   `json:"groups"`
 }
 
+// Guaranteed returns the total of the guarantees of the top-level groups.
+func (d *Direction) Guaranteed() (sum unit.Rate) {
+	if d == nil {
+		return 0
+	}
+	for _, g := range d.Groups {
+		sum += g.Guarantee.Of(d.Limit)
+	}
+	return sum
+}
+
 // Spare is the policy that divides unused bandwidth among the groups with demand.
 type Spare string
 

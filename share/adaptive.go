@@ -24,7 +24,8 @@ const (
 // 1, then 2 to 4, then to best effort. What no flow claims on a full path is slack, of which each
 // flow gets a part, so that a network without congestion limits nobody.
 //
-// The loans of a flow that wakes are returned in the cycle in which its offered rate is seen. A
+// The loans of a flow that wakes are returned in the cycle in which its offered rate is seen, and the whole reservation of one that rises
+// far beyond a limit below it. On a link that is not full, a flow that sleeps keeps what is promised to it. A
 // flow that sleeps has a floor, so that a TCP connection can begin: the lower of its reservation
 // and the higher of 128 kbit/s and 1/64 of the reservation; for best effort 128 kbit/s, or less
 // where that would be more than 1/64 of a link for all best-effort flows together. A flow that offered its
@@ -60,13 +61,28 @@ func NewAdaptive(quantum unit.Share) *Adaptive { return &Adaptive{quantum: quant
 // SetNetwork implements Scheme. A new flow begins with at least its reservation, where the
 // reservations fit; new best-effort traffic begins with a part of what is left.
 func (a *Adaptive) SetNetwork(n ReservedNetwork) []unit.Rate {
+	a.divide(a.set(n))
+	return slices.Clone(a.limits)
+}
+
+// CycleOn implements Replacer.
+func (a *Adaptive) CycleOn(n ReservedNetwork, offered []unit.Rate) []unit.Rate {
+	checkOffered(offered, len(n.Flows))
+	fresh := a.set(n)
+	a.demand(offered, fresh)
+	a.divide(fresh)
+	return slices.Clone(a.limits)
+}
+
+// set replaces the network, and returns the flows that are new. Their limits are not set.
+func (a *Adaptive) set(n ReservedNetwork) (fresh map[int]bool) {
 	n.check()
 	before := make(map[string]int, len(a.net.Flows))
 	for i, f := range a.net.Flows {
 		before[f.Key] = i
 	}
 	flows, limits := make([]demand, len(n.Flows)), make([]unit.Rate, len(n.Flows))
-	fresh := map[int]bool{}
+	fresh = map[int]bool{}
 	for i, f := range n.Flows {
 		if j, ok := before[f.Key]; ok {
 			flows[i], limits[i] = a.flows[j], a.limits[j]
@@ -84,19 +100,24 @@ func (a *Adaptive) SetNetwork(n ReservedNetwork) []unit.Rate {
 	for i, f := range a.net.Flows {
 		a.claims[i] = f.claim(0) // divide sets the demand
 	}
-	a.divide(fresh)
-	return slices.Clone(a.limits)
+	return fresh
 }
 
 // Cycle implements Scheme.
 func (a *Adaptive) Cycle(offered []unit.Rate) []unit.Rate {
 	checkOffered(offered, len(a.flows))
-	for i, f := range a.net.Flows {
-		r := reservation(f)
-		a.flows[i].next(float64(offered[i]), float64(a.limits[i]), float64(r), a.floors[i])
-	}
+	a.demand(offered, nil)
 	a.divide(nil)
 	return slices.Clone(a.limits)
+}
+
+// demand takes the offered rates of the flows that are not fresh.
+func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
+	for i, f := range a.net.Flows {
+		if !fresh[i] {
+			a.flows[i].next(float64(offered[i]), float64(a.limits[i]), float64(reservation(f)), a.floors[i])
+		}
+	}
 }
 
 // Changed returns the indices of the flows whose limit the last call of Cycle or SetNetwork
@@ -140,26 +161,27 @@ func (a *Adaptive) divide(fresh map[int]bool) {
 		a.claims[i].Demand = a.flows[i].rate()
 	}
 	rates := AllocateLinks(a.net.Capacities, Priority, a.claims)
-	slack := a.slack(rates)
+	promised, slack := a.slack(rates)
 	a.changed = a.changed[:0:0]
 	for i, least := range rates {
 		// Any limit from the allocated rate up to the slack is right, so one that is in force
-		// remains. A new one lies in the middle, far from both ends.
-		now, most := a.limits[i], least+slack[i]
+		// remains. A new one lies in the middle of the slack, far from both ends.
+		now, most := a.limits[i], least+promised[i]+slack[i]
 		enough := now >= least || now >= min(least, reservation(a.net.Flows[i])) && least-now <= a.quantum.Of(least)
 		if now <= most && enough && !fresh[i] {
 			continue
 		}
-		if limit := least + slack[i]/2; limit != now || fresh[i] {
+		if limit := least + promised[i] + slack[i]/2; limit != now || fresh[i] {
 			a.limits[i] = limit
 			a.changed = append(a.changed, i)
 		}
 	}
 }
 
-// slack divides the capacity that no flow claims in proportion to the rates. Each flow gets the
-// least of its parts of the links that it crosses.
-func (a *Adaptive) slack(rates []unit.Rate) []unit.Rate {
+// slack divides the capacity that no flow claims. First each flow gets what is promised of its reservation and, for best effort, of
+// what reservations leave, so that one that wakes on a link that is not full loses nothing. The rest is divided in proportion to the
+// rates: each flow gets the least of its parts of the links that it crosses.
+func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
 	left, sums := slices.Clone(a.net.Capacities), make([]uint64, len(a.net.Capacities))
 	for i, f := range a.net.Flows {
 		for _, l := range f.Links {
@@ -167,14 +189,30 @@ func (a *Adaptive) slack(rates []unit.Rate) []unit.Rate {
 			sums[l] += uint64(rates[i]) + 1
 		}
 	}
-	slack := make([]unit.Rate, len(rates))
+	promised = make([]unit.Rate, len(rates))
+	for _, bestEffort := range []bool{false, true} {
+		for i, f := range a.net.Flows {
+			if (f.Class == BestEffort) != bestEffort || rates[i] >= f.Reserved {
+				continue
+			}
+			more := f.Reserved - rates[i]
+			for _, l := range f.Links {
+				more = min(more, left[l])
+			}
+			for _, l := range f.Links {
+				left[l] -= more
+			}
+			promised[i] = more
+		}
+	}
+	slack = make([]unit.Rate, len(rates))
 	for i, f := range a.net.Flows {
 		slack[i] = Unlimited - rates[i]
 		for _, l := range f.Links {
 			slack[i] = min(slack[i], unit.Rate(mulDiv(uint64(left[l]), uint64(rates[i])+1, sums[l])))
 		}
 	}
-	return slack
+	return promised, slack
 }
 
 // rate is the claim in bits per second.

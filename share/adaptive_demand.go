@@ -24,6 +24,9 @@ const (
 	// each within calmCycles of the former, and each to little less than the limit, show that the
 	// flow follows its limit. A step of the rate within a cycle appears as two.
 	growing, calmCycles = 3, 6
+	// A flow that rises to this many times a limit below its reservation has the whole reservation in the next cycle: what it offers in the
+	// rest of the cycle in which it rose is not known.
+	leapsOver = 1.2
 	// wholeCycles is how long a reservation remains whole after a cycle in which it was used in
 	// full. wholeNoise is how many standard deviations below it a level may be.
 	wholeCycles, wholeNoise = 512, 3
@@ -103,7 +106,7 @@ func (d *demand) next(offered, limit, reserved, floor float64) float64 {
 		d.learnNoise(offered)
 		d.claim = max(d.claim, min(offered, reserved))
 	default:
-		moved := d.probe(d.observe(offered), offered, limit)
+		moved := d.probe(d.observe(offered), offered, limit, reserved)
 		returned := d.whole == wholeCycles && d.claim < reserved
 		d.settle(d.target(reserved, floor), moved || returned)
 	}
@@ -131,7 +134,7 @@ func (d *demand) atLimit(offered, limit float64) bool {
 }
 
 // probe sets the headroom, and reports whether the claim is to move.
-func (d *demand) probe(changed change, offered, limit float64) bool {
+func (d *demand) probe(changed change, offered, limit, reserved float64) bool {
 	size := max(leastProbe, probeNoise*d.noise())
 	ended := false
 	if d.probing > 0 {
@@ -159,6 +162,7 @@ func (d *demand) probe(changed change, offered, limit float64) bool {
 		}
 	case changed == rose:
 		d.rises++
+		d.waking = d.waking || limit < reserved && offered > leapsOver*limit
 		d.falls, d.wait, d.backoff = 0, firstProbe, firstProbe
 		if d.waking || d.rises >= growing || attains > 0 {
 			d.grow(attains)

@@ -27,8 +27,9 @@ type ReservedFlow struct {
 	// once.
 	Links []int
 	// Reserved is the rate that the flow gets whenever it has demand. The reservations of each
-	// link total at most its capacity. For best effort it is only the static meter of
-	// StaticMeters and the minimum rate of the queue; the adaptive schemes ignore it.
+	// link total at most its capacity. For best effort it is the static meter of
+	// StaticMeters, the minimum rate of the queue, and in Adaptive what it gets while nobody
+	// needs it; AQoS ignores it.
 	Reserved unit.Rate
 	// Class is 1 (QoS1, served first) to 4, or BestEffort.
 	Class int
@@ -56,6 +57,21 @@ type Scheme interface {
 	// that was not measured in the cycle, the caller passes the previous rate again.
 	// Cycle panics if the number of rates is not the number of flows.
 	Cycle(offered []unit.Rate) (limits []unit.Rate)
+}
+
+// Replacer is a Scheme that ends a cycle and replaces the network in one step, with one division of the links instead of two.
+type Replacer interface {
+	// CycleOn is SetNetwork followed by Cycle. offered has the rates of the flows of n; those of new flows are ignored.
+	CycleOn(n ReservedNetwork, offered []unit.Rate) (limits []unit.Rate)
+}
+
+// CycleOn replaces the network of a scheme and ends a cycle.
+func CycleOn(s Scheme, n ReservedNetwork, offered []unit.Rate) (limits []unit.Rate) {
+	if r, ok := s.(Replacer); ok {
+		return r.CycleOn(n, offered)
+	}
+	s.SetNetwork(n)
+	return s.Cycle(offered)
 }
 
 // reservation returns the guarantee of the flow in the adaptive schemes: best effort has none.

@@ -24,6 +24,7 @@ const (
 	Newest            = "newest"  // the newest result of each pair and measure
 	Network           = "network" // the configuration of the network of switches
 	Reservations      = "reservations"
+	ReservedOf        = "reserved" // what reservations have of interfaces
 )
 
 // Key returns the key of a document by its kind and the parts of its name, such as a host's and a

@@ -2413,9 +2413,12 @@ type ReservationUsage struct {
 	Owner ReservationOwner `json:"owner"`
 
 	// PeakBps The highest offered rate between two readings.
-	PeakBps       int64 `json:"peak_bps"`
-	ReservedBps   int64 `json:"reserved_bps"`
-	ReservedBytes int64 `json:"reserved_bytes"`
+	PeakBps int64 `json:"peak_bps"`
+
+	// Problem Why an agent does not limit or guarantee it as it should. Absent if nothing is lacking.
+	Problem       *string `json:"problem,omitempty"`
+	ReservedBps   int64   `json:"reserved_bps"`
+	ReservedBytes int64   `json:"reserved_bytes"`
 
 	// Seconds The time that was measured.
 	Seconds float64 `json:"seconds"`

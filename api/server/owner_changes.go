@@ -1,12 +1,28 @@
 package server
 
 import (
+	"errors"
 	"maps"
 	"time"
 
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/store"
 )
+
+// checkReserved refuses guarantees that leave less than reservations have, unless they left even less before.
+func (c *changeRequest) checkReserved(host string, before, next *store.Interface) error {
+	var reserved store.Reserved
+	if _, there, err := c.tx.Get(store.ReservedKey(host, next.Dev), &reserved); err != nil || !there {
+		return err
+	}
+	for _, direction := range directions {
+		was, _ := before.Excess(direction, reserved)
+		if more, why := next.Excess(direction, reserved); more > was {
+			return invalidField(direction+".groups", errors.New(why))
+		}
+	}
+	return nil
+}
 
 // saveInterface writes an interface and records which groups changed their owner: the new owner may not read the
 // usage records from before that.
@@ -21,6 +37,9 @@ func (c *changeRequest) saveInterface(host string, next *store.Interface) error 
 		} else if there {
 			c.tx.Delete(former)
 		}
+	}
+	if err := c.checkReserved(host, &before, next); err != nil {
+		return err
 	}
 	// A tenant's change cannot move groups between owners, unless one of the tenant's groups contained a
 	// group of another tenant.

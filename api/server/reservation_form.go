@@ -160,7 +160,7 @@ func reservationOf(d store.Reservation, now time.Time) (out api.Reservation, err
 	forward, reverse := r.Rates()
 	out = api.Reservation{
 		Owner: store.ReservationOwner(d.Tenant), Name: d.Name, State: api.ReservationState(d.State(now).String()), Degraded: optional(d.Degraded),
-		Request: requestOf(r.Request), Start: d.Start, End: d.End, RateBps: int64(d.RateBps), BackBps: int64(d.BackBps),
+		Request: ReservationForm(r.Request), Start: d.Start, End: d.End, RateBps: int64(d.RateBps), BackBps: int64(d.BackBps),
 		ReservedBps: int64(forward), ReservedBackBps: int64(reverse), Paths: []api.ReservationPath{},
 		Generation: int64(d.Generation), Created: d.Created, Changed: d.Changed,
 	}
@@ -174,8 +174,8 @@ func reservationOf(d store.Reservation, now time.Time) (out api.Reservation, err
 	return out, nil
 }
 
-// requestOf returns the API form of a request.
-func requestOf(r reserve.Request) api.ReservationRequest {
+// ReservationForm returns the API form of a request.
+func ReservationForm(r reserve.Request) api.ReservationRequest {
 	out := api.ReservationRequest{From: endOf(r.Source), To: endOf(r.Destination), Class: &r.Class}
 	if r.Forward > 0 {
 		out.Rate = new(r.Forward.String())
@@ -287,7 +287,7 @@ func refusalOf(e *reserve.Refusal) *api.ReservationRefusal {
 		if r == nil {
 			return nil
 		}
-		return new(requestOf(*r))
+		return new(ReservationForm(*r))
 	}
 	out.Most, out.Earliest, out.Window = offer(e.Most), offer(e.Earliest), offer(e.Window)
 	return out

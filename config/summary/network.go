@@ -64,6 +64,8 @@ type NetworkLink struct {
 	Capacity string `json:"capacity,omitempty"`
 	Back     string `json:"back,omitempty"`
 	Cost     uint16 `json:"cost"`
+	// Reservable is how much of the capacity can be reserved, in percent.
+	Reservable uint16 `json:"reservable_percent,omitempty"`
 }
 
 // NetworkHost is a configured host.
@@ -96,7 +98,7 @@ func networks(set config.Set) (out []Network) {
 			n.Routers = append(n.Routers, NetworkRouter{r.Name, r.Host, r.Site})
 		}
 		for _, l := range c.Links {
-			link := NetworkLink{Ends: [2]string{c.PortLabel(l.Ends[0]), c.PortLabel(l.Ends[1])}, Cost: l.Cost}
+			link := NetworkLink{Ends: [2]string{c.PortLabel(l.Ends[0]), c.PortLabel(l.Ends[1])}, Cost: l.Cost, Reservable: l.Reservable}
 			if l.Capacity > 0 {
 				link.Capacity = l.Capacity.String()
 				link.Back = cmp.Or(l.Back, l.Capacity).String()
@@ -165,9 +167,9 @@ func (n Network) writeTables(w io.Writer) error {
 	for _, r := range n.Routers {
 		routers = append(routers, []string{r.Name, r.Host, r.Site})
 	}
-	links := [][]string{{"LINK", "", "CAPACITY", "BACK", "COST"}}
+	links := [][]string{{"LINK", "", "CAPACITY", "BACK", "COST", "RESERVABLE"}}
 	for _, l := range n.Links {
-		links = append(links, []string{l.Ends[0], l.Ends[1], cmp.Or(l.Capacity, "not set"), cmp.Or(l.Back, "not set"), fmt.Sprint(l.Cost)})
+		links = append(links, []string{l.Ends[0], l.Ends[1], cmp.Or(l.Capacity, "not set"), cmp.Or(l.Back, "not set"), fmt.Sprint(l.Cost), fmt.Sprintf("%d%%", cmp.Or(l.Reservable, 100))})
 	}
 	// Lines have capacities at routers alone.
 	line := func(row []string, capacity string) []string {

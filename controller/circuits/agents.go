@@ -54,6 +54,11 @@ func placesOf(top *fabric.Topology, interfaces map[fabric.MAC]points.Interface) 
 	return p
 }
 
+// HostsAt finds the interfaces of hosts with an agent at the ports of a network.
+func HostsAt(top *fabric.Topology, interfaces map[fabric.MAC]points.Interface) map[fabric.PortID]points.Interface {
+	return placesOf(top, interfaces).hosts
+}
+
 // directions returns what agents limit, and the flows that have their point at an agent, by the key of their direction. A direction is limited at the point of its flows, and has its rate guaranteed at all routers
 // with an agent that its path passes after that. All paths of a direction whose packets one interface sends have one group there.
 func directions(top *fabric.Topology, at places, reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status) (all []points.Direction, limited map[string][]cycle.FlowID) {

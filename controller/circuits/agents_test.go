@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/controller/points"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/share"
 	"headgate.dev/headgate/unit"
 )
 
@@ -88,7 +89,7 @@ func TestAgents(t *testing.T) {
 		interfaces: map[fabric.MAC]points.Interface{mac(11): {Host: "r1", Dev: "eth1"}, mac(12): {Host: "r2", Dev: "eth1"}},
 		lists:      map[string]*agents.Reservations{}, limits: map[string]*agents.ReservationLimits{},
 	}
-	l := New(nil, c, b, 7, func() time.Time { return now })
+	l := New(nil, c, b, share.NewAdaptive(share.DefaultQuantum), 7, func() time.Time { return now })
 	if _, err := b.Admit(reserve.Request{ID: reserve.ID{Name: "copy"}, Source: end("1", h1), Destination: end("2", h2), Class: 1, Forward: 20 * unit.Mbit, Duration: time.Hour}, now); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/fabric/live"
 	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/share"
 	"headgate.dev/headgate/unit"
 )
 
@@ -25,7 +26,7 @@ func TestOnDemand(t *testing.T) {
 	}
 	admit("early", end("3", port(2, 1)), true)
 	admit("ahead", end("4", port(2, 2)), false)
-	l := New(p, &noAgents{}, b, 1, func() time.Time { return p.now })
+	l := New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now })
 	l.Update()
 	waiting := func(when string, want map[string]bool) {
 		t.Helper()

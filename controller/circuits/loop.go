@@ -66,10 +66,10 @@ type Loop struct {
 	usages usages
 }
 
-// New returns a loop without circuits. s is nil in a network without switches. term is a number of the leader's term, which is higher than those
-// before, and now is the clock.
-func New(s Switches, a Agents, b Book, term uint64, now func() time.Time) *Loop {
-	return &Loop{switches: s, agents: a, book: b, term: term, now: now, began: now(), demand: demand{}, cycle: cycle.New(share.NewAdaptive(share.DefaultQuantum))}
+// New returns a loop without circuits. s is nil in a network without switches. scheme decides about limits, and has no flows. term is a number of
+// the leader's term, which is higher than those before, and now is the clock.
+func New(s Switches, a Agents, b Book, scheme share.Scheme, term uint64, now func() time.Time) *Loop {
+	return &Loop{switches: s, agents: a, book: b, term: term, now: now, began: now(), demand: demand{}, cycle: cycle.New(scheme)}
 }
 
 // Run gives the switches what they should have, once per Interval and when reservations change, until ctx ends.
@@ -104,12 +104,8 @@ func (l *Loop) Update() {
 	}
 	l.top, l.interfaces = l.book.Topology(), l.agents.Interfaces()
 	l.places = placesOf(l.top, l.interfaces)
-	n := cycle.Network{Topology: l.top, Reservations: all, Grace: grace, Enforcers: enforcers(l.top, l.places)}
-	for _, a := range cycle.BestEffort(n, l.top.NextHops()) {
-		if a.Leaves && a.Links[0].To != (fabric.PortID{}) { // between switches
-			n.BestEffort = append(n.BestEffort, a)
-		}
-	}
+	n := cycle.Network{Topology: l.top, Reservations: all, Grace: grace, Tags: true, Enforcers: enforcers(l.top, l.places)}
+	n.BestEffort = cycle.BestEffortOfLinks(n)
 	ch := l.cycle.Set(n, l.time())
 	if !l.set {
 		for _, f := range l.cycle.Flows() {

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/fabric/live"
 	"headgate.dev/headgate/fabric/program"
 	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/share"
 	"headgate.dev/headgate/unit"
 )
 
@@ -117,7 +118,7 @@ func TestLoop(t *testing.T) {
 	if b.Book, err = reserve.NewBook(b.top, reserve.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	l := New(p, &noAgents{}, b, 1, func() time.Time { return p.now })
+	l := New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now })
 	step := func(n int) {
 		for range n {
 			p.run()
@@ -175,7 +176,7 @@ func TestNoMeters(t *testing.T) {
 	if _, err := b.Admit(reserve.Request{ID: reserve.ID{Name: "video"}, Source: end("1", port(1, 1)), Destination: end("3", port(2, 1)), Class: 1, Forward: 20 * unit.Mbit, Duration: time.Minute}, p.now); err != nil {
 		t.Fatal(err)
 	}
-	New(p, &noAgents{}, b, 1, func() time.Time { return p.now }).Update()
+	New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now }).Update()
 	if len(p.all) != 1 || p.all[0].Rate != 0 || len(p.all[0].Paths) != 1 {
 		t.Errorf("the circuits are %+v", p.all)
 	}

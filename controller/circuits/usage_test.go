@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/fabric/live"
 	"headgate.dev/headgate/fabric/reserve"
 	"headgate.dev/headgate/fabric/reserve/cycle"
+	"headgate.dev/headgate/share"
 	"headgate.dev/headgate/unit"
 	"headgate.dev/headgate/usage"
 )
@@ -27,7 +28,7 @@ func begin(t *testing.T, lasts time.Duration) (l *Loop, p *plant, b *book, step 
 	}, p.now); err != nil {
 		t.Fatal(err)
 	}
-	l = New(p, &noAgents{}, b, 1, func() time.Time { return p.now })
+	l = New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now })
 	l.Update()
 	return l, p, b, func(n int) {
 		for range n {

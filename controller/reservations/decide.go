@@ -83,6 +83,9 @@ func (d *Decision) put(r reserve.Reservation) (store.Reservation, error) {
 	at := d.owner.changedAt(r.Request.ID, d.now)
 	doc := documentOf(r, at)
 	d.enter = func() { d.owner.set(r, at) }
+	if err := d.share(endsOf(r), &r, r.Request.ID); err != nil {
+		return store.Reservation{}, err
+	}
 	return doc, d.Tx.Put(store.ReservationKey(r.Request.ID), doc)
 }
 
@@ -97,7 +100,8 @@ func (d *Decision) Cancel(id reserve.ID) (store.Reservation, error) {
 		d.owner.remove(id)
 		d.owner.freed = true
 	}
-	return doc, nil
+	r, _ := d.owner.book.Get(id)
+	return doc, d.share(endsOf(r), nil, id)
 }
 
 // WhatIf returns what Create would return, without effect.

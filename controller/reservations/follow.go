@@ -80,12 +80,13 @@ func (o *Owner) Follow(ctx context.Context) error {
 	defer o.deciding.Unlock()
 	repair := len(o.degraded) > 0 && (o.freed || time.Since(o.planned) >= repairInterval)
 	if sameLinks(o.top, top) && !o.planned.IsZero() && !o.stale && !repair {
+		o.mu.Lock()
 		if !sameNodes(o.top, top) {
-			o.mu.Lock()
 			o.top = top
-			o.mu.Unlock()
 		}
-		return nil
+		o.holdGroups(o.now())
+		o.mu.Unlock()
+		return o.writeReserved(ctx, o.now())
 	}
 	if err := o.refresh(ctx); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/reserve"
 	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Term is the leader's term in which reservations are changed: a store.Term.
@@ -42,6 +43,9 @@ type Owner struct {
 	top      *fabric.Topology // that of the book, with the newest hosts
 	times    map[reserve.ID]times
 	byTenant map[string]map[reserve.ID]struct{}
+	byPort   map[fabric.PortID]map[reserve.ID]struct{} // of both ends
+	version  uint64                                    // counts changes of the book
+	shared   shared
 	degraded map[reserve.ID]struct{}
 	watchers map[chan struct{}]struct{}
 }
@@ -103,6 +107,7 @@ func (o *Owner) load(ctx context.Context, top *fabric.Topology) error {
 	o.mu.Lock()
 	o.book, o.top = book, top
 	o.times, o.byTenant, o.degraded = map[reserve.ID]times{}, map[string]map[reserve.ID]struct{}{}, map[reserve.ID]struct{}{}
+	o.byPort, o.shared.held, o.shared.written = map[fabric.PortID]map[reserve.ID]struct{}{}, map[fabric.LinkID]unit.Rate{}, nil
 	for i, r := range granted {
 		o.set(r, times{docs[i].Created, docs[i].Changed})
 	}
@@ -192,6 +197,13 @@ func (o *Owner) set(r reserve.Reservation, at times) {
 		o.byTenant[id.Tenant] = map[reserve.ID]struct{}{}
 	}
 	o.byTenant[id.Tenant][id] = struct{}{}
+	for _, at := range endsOf(r) {
+		if o.byPort[at] == nil {
+			o.byPort[at] = map[reserve.ID]struct{}{}
+		}
+		o.byPort[at][id] = struct{}{}
+	}
+	o.version++
 	if r.Degraded != "" {
 		o.degraded[id] = struct{}{}
 	}
@@ -199,14 +211,26 @@ func (o *Owner) set(r reserve.Reservation, at times) {
 
 // remove removes a reservation from the book, if it has it. mu must be held.
 func (o *Owner) remove(id reserve.ID) {
-	if _, err := o.book.Cancel(id); err != nil {
+	r, err := o.book.Cancel(id)
+	if err != nil {
 		return
 	}
+	for _, at := range endsOf(r) {
+		if delete(o.byPort[at], id); len(o.byPort[at]) == 0 {
+			delete(o.byPort, at)
+		}
+	}
+	o.version++
 	delete(o.times, id)
 	delete(o.degraded, id)
 	if delete(o.byTenant[id.Tenant], id); len(o.byTenant[id.Tenant]) == 0 {
 		delete(o.byTenant, id.Tenant)
 	}
+}
+
+// endsOf returns the ports of both ends.
+func endsOf(r reserve.Reservation) []fabric.PortID {
+	return []fabric.PortID{r.Request.Source.At, r.Request.Destination.At}
 }
 
 // changedAt returns the times of a reservation that is created or changed now.

@@ -34,6 +34,8 @@ type Options struct {
 	StoreCommand []string
 	// OpenFlow is the address at which switches connect; "" disables it.
 	OpenFlow string
+	// Scheme is how unused reserved bandwidth is lent, by its name in cycle.SchemeNamed.
+	Scheme string
 	// Metrics is the address at which metrics are served; "" disables them.
 	Metrics string
 	// Version is the version that clients see.
@@ -84,7 +86,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Name: o.Name, Hosts: o.certificateNames(), AgentAddresses: o.agentAddresses(), Peers: o.peerAddresses(), Version: o.Version,
 		API:      net.JoinHostPort(o.Listen, portText(o.Controllers.API)),
 		Agents:   net.JoinHostPort(o.Listen, portText(o.Controllers.Agents)),
-		OpenFlow: o.OpenFlow, FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize, Leases: dir,
+		OpenFlow: o.OpenFlow, Scheme: o.Scheme, FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize, Leases: dir,
 	})
 	if err != nil {
 		return err

@@ -25,11 +25,6 @@ type Book struct {
 // NewBook returns a book without reservations. The error has an *Invalid for each mistake in limits.
 func NewBook(top *fabric.Topology, limits Limits) (*Book, error) {
 	var errs []error
-	for _, id := range slices.SortedFunc(maps.Keys(limits.Factors), fabric.LinkID.Compare) {
-		if f := limits.Factors[id]; !(f > 0 && f <= MaxFactor) {
-			errs = append(errs, invalid("factor", "%v of link %v is not a factor of over-subscription: write a number above 0, up to %d", f, id, MaxFactor))
-		}
-	}
 	for _, id := range slices.SortedFunc(maps.Keys(limits.Ports), fabric.PortID.Compare) {
 		if r := limits.Ports[id]; r == 0 || r > unit.MaxRate {
 			errs = append(errs, invalid("capacity", "%v is not the capacity of port %v: write a rate up to %v", r, id, unit.MaxRate))

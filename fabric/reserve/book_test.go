@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,13 +30,15 @@ func smallNetwork(t *rapid.T) *Book {
 	n := rapid.IntRange(2, 5).Draw(t, "switches")
 	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	top := network(rnd, n, n-1+rapid.IntRange(0, 4).Draw(t, "more cables"), 6, 10)
-	limits := Limits{Factors: map[fabric.LinkID]float64{}}
-	for _, l := range top.Links() {
-		if rapid.IntRange(0, 5).Draw(t, "factor") == 0 {
-			limits.Factors[l.LinkID] = 1.5
-		}
+	links := slices.Clone(top.Links())
+	for i := range links {
+		links[i].Reservable = rapid.SampledFrom([]uint16{0, 0, 0, 0, 50, 150}).Draw(t, "reservable")
 	}
-	b, err := NewBook(top, limits)
+	top, err := fabric.New(fabric.Parts{Switches: top.Switches(), Links: links})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewBook(top, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@
 // A Book counts reservations and claims on links of the topology, and on the line of each port without a link (Uplink and
 // Downlink), so that the guarantees of a host's groups (Hold) and the reservations that begin there share one capacity.
 // Rates are bit/s of layer 2, times have nanoseconds, and a reservation has its bandwidth in [Start, End). Nothing is
-// oversold: a link has at most its capacity times the operator's factor (Limits) at every moment.
+// oversold: a link has at most what the operator lets be reserved of its capacity (fabric.Link.Reservable) at every moment.
 //
 // # Choices
 //

@@ -19,16 +19,10 @@ func Downlink(p fabric.PortID) fabric.LinkID { return fabric.LinkID{From: p} }
 
 // Limits say how much of each link can be reserved, where that is not the capacity of the topology.
 type Limits struct {
-	// Factors are the operator's factors of over-subscription, by which a capacity is multiplied: above 0, and at most
-	// MaxFactor. Links that it does not have have 1. A factor below 1 leaves a part for traffic without reservations.
-	Factors map[fabric.LinkID]float64
 	// Ports are the capacities, in each direction, of ports to which hosts are connected. A port that it does not have
 	// has the speed that the switch reports, and no limit if the switch reports none.
 	Ports map[fabric.PortID]unit.Rate
 }
-
-// MaxFactor is the greatest factor of over-subscription.
-const MaxFactor = 100
 
 // unlimited is the limit of a port of which no speed is known. It is above every sum of rates, and far from an overflow.
 const unlimited = int64(unit.MaxRate) * 1000
@@ -58,14 +52,11 @@ type line struct {
 func newLedger(top *fabric.Topology, limits Limits) *ledger {
 	l := &ledger{top: top, index: map[fabric.LinkID]int32{}}
 	add := func(id fabric.LinkID, capacity int64) {
-		if f, ok := limits.Factors[id]; ok && capacity < unlimited {
-			capacity = int64(float64(capacity) * f)
-		}
 		l.index[id] = int32(len(l.ids))
 		l.ids, l.lines = append(l.ids, id), append(l.lines, line{limit: capacity})
 	}
 	for _, k := range top.Links() {
-		add(k.LinkID, int64(k.Capacity))
+		add(k.LinkID, int64(k.MaxReserved()))
 		l.usable = append(l.usable, top.Usable(k.LinkID))
 	}
 	l.back = make([]int32, len(l.ids))

@@ -13,13 +13,12 @@ import (
 // every moment.
 type oracle struct {
 	top     *fabric.Topology
-	limits  Limits
 	granted []Reservation
 	held    map[fabric.LinkID]unit.Rate
 }
 
 func newOracle(b *Book) oracle {
-	o := oracle{top: b.ledger.top, limits: b.limits, granted: b.All(), held: map[fabric.LinkID]unit.Rate{}}
+	o := oracle{top: b.ledger.top, granted: b.All(), held: map[fabric.LinkID]unit.Rate{}}
 	for id, claims := range b.held {
 		for _, rate := range claims {
 			o.held[id] += rate
@@ -37,15 +36,14 @@ func (o oracle) without(id ID) oracle {
 func (o oracle) limit(id fabric.LinkID) unit.Rate {
 	capacity := unit.Rate(0)
 	if l, ok := o.top.Link(id); ok {
-		capacity = l.Capacity
+		if capacity = l.Capacity; l.Reservable > 0 {
+			capacity = capacity * unit.Rate(l.Reservable) / 100
+		}
 	}
 	for _, at := range []fabric.PortID{id.From, id.To} {
 		if p, ok := o.top.Port(at); ok && capacity == 0 {
 			capacity = p.Speed
 		}
-	}
-	if f, ok := o.limits.Factors[id]; ok {
-		return unit.Rate(float64(capacity) * f)
 	}
 	return capacity
 }

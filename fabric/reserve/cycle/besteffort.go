@@ -13,12 +13,9 @@ import (
 // needs, because its destinations are not known. next is of n.Topology.
 func BestEffort(n Network, next *fabric.NextHops) []Aggregate {
 	need := n.needed()
-	var all []Aggregate
-	for _, l := range n.Topology.Links() {
-		if a, ok := n.leaving(l.LinkID, l.From); ok && need[l.LinkID] {
-			all = append(all, a)
-			delete(need, l.LinkID)
-		}
+	all := n.leavingLinks(need)
+	for _, a := range all {
+		delete(need, a.Links[0])
 	}
 	for _, s := range n.Topology.Switches() {
 		for _, p := range s.Ports {
@@ -50,6 +47,19 @@ func BestEffort(n Network, next *fabric.NextHops) []Aggregate {
 			if len(links) > 0 && (point.Kind == Host || point.Kind == Switch) {
 				all = append(all, Aggregate{Port: at, Point: point, Links: links})
 			}
+		}
+	}
+	return all
+}
+
+// BestEffortOfLinks returns the part of BestEffort that leaves by a link between switches or routers which can limit it. It needs no next hops: with
+// 1,000 switches those and the paths of all hosts take more than a second.
+func BestEffortOfLinks(n Network) []Aggregate { return n.leavingLinks(n.needed()) }
+
+func (n Network) leavingLinks(need map[fabric.LinkID]bool) (all []Aggregate) {
+	for _, l := range n.Topology.Links() {
+		if a, ok := n.leaving(l.LinkID, l.From); ok && need[l.LinkID] {
+			all = append(all, a)
 		}
 	}
 	return all

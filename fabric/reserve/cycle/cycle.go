@@ -74,8 +74,8 @@ func (c *Cycle) Set(n Network, t Time) Changes {
 	c.now = c.calendar.Advance(t)
 	var ch Changes
 	c.turn(&ch)
-	limits := c.rebuild(&ch)
-	c.limit(limits, &ch)
+	c.rebuild(&ch)
+	c.limit(c.scheme.SetNetwork(c.plan.reserved()), &ch)
 	return ch
 }
 
@@ -99,14 +99,20 @@ func (c *Cycle) Step(t Time, readings []Reading) Changes {
 	c.now = c.calendar.Advance(t)
 	c.turn(&ch)
 	c.measure(readings, &ch)
-	if !c.plan.until.IsZero() && !c.now.Before(c.plan.until) {
+	replaced := !c.plan.until.IsZero() && !c.now.Before(c.plan.until)
+	if replaced {
 		c.rebuild(&ch)
 	}
 	c.offered = c.offered[:0]
 	for _, s := range c.states {
 		c.offered = append(c.offered, c.demand(s))
 	}
-	limits := c.scheme.Cycle(c.offered)
+	var limits []unit.Rate
+	if replaced {
+		limits = share.CycleOn(c.scheme, c.plan.reserved(), c.offered)
+	} else {
+		limits = c.scheme.Cycle(c.offered)
+	}
 	c.limit(limits, &ch)
 	for i, s := range c.states {
 		if s.class != share.BestEffort && len(s.spares) == 0 {
@@ -190,8 +196,8 @@ func (c *Cycle) turn(ch *Changes) {
 	}
 }
 
-// rebuild makes the plan of the moment, and returns the limits until the next cycle.
-func (c *Cycle) rebuild(ch *Changes) []unit.Rate {
+// rebuild makes the plan of the moment.
+func (c *Cycle) rebuild(ch *Changes) {
 	c.plan = c.network.planAt(c.lines, c.now)
 	c.lending = newLending(c.plan)
 	states, byID := make([]*state, len(c.plan.flows)), make(map[FlowID]*state, len(c.plan.flows))
@@ -223,7 +229,6 @@ func (c *Cycle) rebuild(ch *Changes) []unit.Rate {
 		}
 	}
 	c.states, c.byID = states, byID
-	return c.scheme.SetNetwork(c.plan.reserved())
 }
 
 // limit sets the limits, and adds those that changed.

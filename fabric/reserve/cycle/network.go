@@ -21,6 +21,8 @@ type Network struct {
 	Grace time.Duration
 	// Enforcers decide the point of each direction of each path.
 	Enforcers Enforcers
+	// Tags reports that packets of reservations have a tag between switches, which takes a part of their links.
+	Tags bool
 	// BestEffort is the traffic without reservations that is limited (BestEffort).
 	BestEffort []Aggregate
 }
@@ -76,6 +78,10 @@ type lines struct {
 	capacities []unit.Rate
 }
 
+// tagPart is the part of a link between switches that the tags of circuits take: meters count frames before they get one of 4 bytes, which of frames
+// of 1,514 bytes are 1/379. Without it a link whose limits total its capacity has a queue that only grows, and loses what is reserved.
+const tagPart = 378
+
 // newLines returns the lines of a network. The line of a host has none if its capacity is not known.
 func newLines(n Network) lines {
 	l := lines{index: map[fabric.LinkID]int{}}
@@ -84,7 +90,11 @@ func newLines(n Network) lines {
 		l.capacities = append(l.capacities, min(capacity, unit.MaxRate))
 	}
 	for _, k := range n.Topology.Links() {
-		add(k.LinkID, k.Capacity)
+		capacity := k.Capacity
+		if n.Tags && !k.From.Switch.IsRouter() && !k.To.Switch.IsRouter() {
+			capacity -= capacity / tagPart
+		}
+		add(k.LinkID, capacity)
 	}
 	for _, s := range n.Topology.Switches() {
 		for _, p := range s.Ports {

@@ -9,7 +9,12 @@ import (
 // DefaultScheme is the name of the scheme of the product.
 const DefaultScheme = "adaptive"
 
-// SchemeNamed returns a scheme without flows: adaptive, or one that is compared with it: thesis, static, queues or hybrid.
+// SchemeNames are the names of all schemes.
+var SchemeNames = []string{DefaultScheme, "thesis", "static", "queues", "hybrid"}
+
+// SchemeNamed returns a scheme without flows: adaptive, or one that is compared with it. thesis is the algorithm of the paper, static holds
+// each flow to its reservation, queues limits nothing, and hybrid limits only what is reserved (reservations, section 4.2): the last two need
+// queues at the links, which are not made here.
 func SchemeNamed(name string) (share.Scheme, error) {
 	switch name {
 	case DefaultScheme:
