@@ -77,6 +77,10 @@ func serveReservations(t *testing.T, all []*reservation) *service {
 	s := serve(t)
 	s.set("/v1/network", 200, ring())
 	s.set("/v1/reservations", 200, map[string]any{"items": all})
+	s.set("/v1/reservations/usage", 200, map[string]any{"items": []any{map[string]any{
+		"owner": "shop", "name": "video", "direction": "forward", "class": 2, "held_by": "switch", "reserved_bps": 120e6, "limit_bps": 90e6, "offered_bps": 130e6, "delivered_bps": 90e6,
+		"unmet_seconds": 12,
+	}}})
 	return s
 }
 
@@ -135,6 +139,8 @@ func TestReservationsPage(t *testing.T) {
 	for _, opener := range []string{bar("shop/video"), `[data-key="shop/video"] button`} {
 		p.Take("open it", chromedp.Focus(opener), chromedp.KeyEvent(kb.Enter))
 		p.Until("the dialog", `(({innerText}) => innerText.includes("Degraded: the link s2/eth2 to s3/eth1 is down") && innerText.includes("s1/1 s2"))(document.querySelector("dialog") ?? {innerText: ""})`)
+		p.Until("its rates", `(({innerText}) => innerText.includes("Forward: limited by a switch, 90 Mbit/s of 130 Mbit/s offered; unmet for 12 s."))(document.querySelector("dialog") ?? {innerText: ""})`)
+		p.Until("its chart", `document.querySelector("dialog .chart canvas") !== null && [...document.querySelectorAll("dialog .keys li")].map((l) => l.innerText).join() === "offered,delivered,limit,reserved"`)
 		p.Take("close it", chromedp.KeyEvent(kb.Escape))
 		p.Until("the focus returns", fmt.Sprintf(`document.activeElement === document.querySelector(%q)`, opener))
 	}

@@ -1117,6 +1117,8 @@ export type ReservationUsage = {
 	owner: ReservationOwner;
 	/** The highest offered rate between two readings. */
 	peak_bps: number;
+	/** Why an agent does not limit or guarantee it as it should. Absent if nothing is lacking. */
+	problem?: string;
 	reserved_bps: number;
 	reserved_bytes: number;
 	/** The time that was measured. */

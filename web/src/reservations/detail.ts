@@ -7,16 +7,19 @@ import { button, confirmDialog, notify } from "../ui";
 import { showRate } from "../units";
 import { classOf, describe, endText, fullName, pathText, rates, type NameOf } from "./request";
 import { showLength, showTime } from "./times";
+import { usage } from "./usage";
 
 /** detail opens the dialog of a reservation. */
 export function detail(r: Reservation, nameOf: NameOf): void {
-	const { on, close } = dialog(fullName(r));
+	const { on, close, closed } = dialog(fullName(r));
+	const open = new AbortController();
+	void closed.then(() => open.abort());
 	const start = Date.parse(r.start), end = Date.parse(r.end);
 	fill(on, r.degraded !== undefined && h("p", { class: "bad" }, `Degraded: ${r.degraded}`), facts([
 		["State", r.state], ["Class", String(classOf(r.request))], ["From", endText(r.request.from)], ["To", endText(r.request.to)],
 		["Granted", rates(r.rate_bps, r.back_bps)], ["Reserved", rates(r.reserved_bps, r.reserved_back_bps)],
 		["Start", showTime(start)], ["End", `${showTime(end)}, after ${showLength(end - start)}`],
-	]), pathList(r, nameOf),
+	]), pathList(r, nameOf), r.state !== "scheduled" && usage(r, open.signal),
 	h("div", { class: "actions" }, mayChange() && r.state !== "ended" && button("Cancel the reservation", async () => {
 		if (await cancel(r)) close();
 	}, "apart"), button("Close", close)));
