@@ -16,9 +16,11 @@ import (
 	"headgate.dev/headgate/bench/dashboard"
 	fabricbench "headgate.dev/headgate/bench/fabric"
 	"headgate.dev/headgate/bench/groups"
+	"headgate.dev/headgate/bench/inmemory"
 	labbench "headgate.dev/headgate/bench/lab"
 	"headgate.dev/headgate/bench/probing"
 	relaybench "headgate.dev/headgate/bench/relay"
+	reservationsbench "headgate.dev/headgate/bench/reservations"
 	servicebench "headgate.dev/headgate/bench/service"
 	"headgate.dev/headgate/bench/switching"
 	"headgate.dev/headgate/internal/text"
@@ -27,7 +29,7 @@ import (
 
 // benches lists every benchmark. The randomly drawn cases may change what a benchmark
 // measures, but not its name and its claims' IDs.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench, relaybench.Bench, fabricbench.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench, relaybench.Bench, fabricbench.Bench, reservationsbench.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -54,8 +56,8 @@ Benches:
 		Args: cobra.ExactArgs(1),
 	}
 	c.AddCommand(&cobra.Command{
-		Use: fabricbench.ChildCommand[1], Short: "Run switches in memory for a benchmark", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return fabricbench.Child(a.in, a.out) },
+		Use: inmemory.ChildCommand[1], Short: "Run switches in memory for a benchmark", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return inmemory.Child(a.in, a.out) },
 	})
 	var o bench.Options
 	flags := c.Flags()
@@ -144,7 +146,7 @@ func benchNames() string {
 	var b strings.Builder
 	for _, make := range benches {
 		known := make(bench.NewDraw(1))
-		fmt.Fprintf(&b, "  %-10s %s\n", known.Name, known.Title)
+		fmt.Fprintf(&b, "  %-12s %s\n", known.Name, known.Title)
 	}
 	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
 	"headgate.dev/headgate/fabric/openflow"
 )
 
@@ -56,7 +57,7 @@ func sendMalformed(ctx context.Context, s *siege) error {
 	defer open.Wait()
 	kind := 0
 	return at(ctx, 200, func() error {
-		c, err := dial(s.Node(controllerNode).Do, "127.0.0.1:"+openflowPort)
+		c, err := dial(s.Node(controllerNode).Do, "127.0.0.1:"+controllers.OpenFlowPort)
 		if err != nil {
 			return err
 		}

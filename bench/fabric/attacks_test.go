@@ -11,6 +11,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"headgate.dev/headgate/bench/inmemory"
 	"headgate.dev/headgate/fabric/openflow"
 )
 
@@ -18,9 +19,9 @@ import (
 func TestMalformed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for kind := range 80 {
-		var s splitter
+		var s inmemory.Splitter
 		features := false
-		s.add(malformed(kind, random), func(m []byte) {
+		s.Add(malformed(kind, random), func(m []byte) {
 			if _, got, err := openflow.Decode(m); err == nil && got.Type() == openflow.TypeFeaturesReply {
 				features = true
 			}

@@ -23,29 +23,29 @@ import (
 func codecCases() []bench.Case {
 	return []bench.Case{
 		{
-			Name: "codec/ovs-ofctl", Takes: quickly(2*time.Second, time.Minute), Run: judgedByOVS, Alongside: codecBatch,
+			Name: "codec/ovs-ofctl", Takes: bench.Takes(2*time.Second, time.Minute), Run: judgedByOVS, Alongside: codecBatch,
 			Claims: []bench.Claim{bench.NewClaim("codec/ovs-ofctl", "messages of which ovs-ofctl prints something else than was meant, of 2,000 of every kind that it has", none)},
 		},
 		{
-			Name: "codec/os-ken", Takes: quickly(5*time.Second, 3*time.Minute), Run: judgedByOSKen, Alongside: codecBatch,
+			Name: "codec/os-ken", Takes: bench.Takes(5*time.Second, 3*time.Minute), Run: judgedByOSKen, Alongside: codecBatch,
 			Claims: []bench.Claim{bench.NewClaim("codec/os-ken", "messages that os-ken parses and serialises to other bytes, of 2,000 of every kind that it has", none)},
 		},
 		{
-			Name: "codec/decode", Takes: quickly(2*time.Second, 10*time.Second), Run: decodeSpeed,
+			Name: "codec/decode", Takes: bench.Takes(2*time.Second, 10*time.Second), Run: decodeSpeed,
 			Claims: []bench.Claim{bench.NewClaim("codec/decode", "decoded on one processor: as many each of echo requests, packet-ins of 60 bytes, port-status, barrier replies and flow-removed", decoded)},
 		},
 		{
-			Name: "codec/fuzz", Takes: quickly(0, 81*time.Minute/time.Duration(runtime.NumCPU())+time.Minute), Run: fuzz,
+			Name: "codec/fuzz", Takes: bench.Takes(0, 81*time.Minute/time.Duration(runtime.NumCPU())+time.Minute), Run: fuzz,
 			Claims: []bench.Claim{bench.NewClaim("codec/fuzz", "fuzz targets of the decoders that fail, 10 min each", failures)},
 		},
 	}
 }
 
 // codecBatch lets both judges run at the same time in a smoke run.
-func codecBatch(quick bool) string { return pick(quick, "judges", "") }
+func codecBatch(quick bool) string { return bench.Pick(quick, "judges", "") }
 
 // perKind is how many messages of each kind are judged.
-func perKind(quick bool) int { return pick(quick, 40, 2000) }
+func perKind(quick bool) int { return bench.Pick(quick, 40, 2000) }
 
 // atOnce is how many kinds are judged by one run of the other program, which keeps all messages in memory.
 const atOnce = 8

@@ -24,7 +24,7 @@ func connectCases() []bench.Case {
 	}
 	return []bench.Case{
 		{
-			Name: "connect/pairs", Takes: quickly(12*time.Second, 4*time.Minute), Run: connectPairs,
+			Name: "connect/pairs", Takes: bench.Takes(12*time.Second, 4*time.Minute), Run: connectPairs,
 			Claims: []bench.Claim{
 				bench.NewClaim("connect/ipv4", "first ping minus second, the worst of all pairs", first5, peers...),
 				bench.NewClaim("connect/ipv6", "first ping minus second, the worst of all pairs", first5, peers...),
@@ -34,7 +34,7 @@ func connectCases() []bench.Case {
 			},
 		},
 		{
-			Name: "connect/storms", Takes: quickly(9*time.Second, 10*time.Minute+10*time.Second), Run: connectStorms,
+			Name: "connect/storms", Takes: bench.Takes(9*time.Second, 10*time.Minute+10*time.Second), Run: connectStorms,
 			Claims: []bench.Claim{
 				bench.NewClaim("connect/storms", "broadcasts that arrive ten times or more at a port in 10 min, while cables are added and taken", storms),
 				bench.NewClaim("connect/storms/copies", "the most copies of a broadcast at a port meanwhile", bench.Target{Op: bench.Measured, Unit: "copies"}),
@@ -91,7 +91,7 @@ func pingAll(ctx context.Context, r *bench.Run, m method) (err error) {
 	if err != nil {
 		return err
 	}
-	for range pick[uint32](r.Quick, 5, each) {
+	for range bench.Pick[uint32](r.Quick, 5, each) {
 		if err := errors.Join(b.send(), bench.Sleep(ctx, 50*time.Millisecond)); err != nil {
 			b.stop()
 			return err
@@ -165,7 +165,7 @@ func connectStorms(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	random := rand.New(rand.NewPCG(1, uint64(r.N)))
-	length, pause := pick(r.Quick, 5*time.Second, 10*time.Minute), pick(r.Quick, time.Second, 3*time.Second)
+	length, pause := bench.Pick(r.Quick, 5*time.Second, 10*time.Minute), bench.Pick(r.Quick, time.Second, 3*time.Second)
 	changes := 0
 	var taken []int // cables
 	for end := time.Now().Add(length); time.Now().Before(end) && ctx.Err() == nil; changes++ {

@@ -37,7 +37,7 @@ func decodeSpeed(ctx context.Context, r *bench.Run) error {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var rates []float64
-	for range pick(r.Quick, 3, 10) {
+	for range bench.Pick(r.Quick, 3, 10) {
 		const batch = 200 * time.Millisecond
 		n, began := 0, time.Now()
 		for time.Since(began) < batch {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
+	"headgate.dev/headgate/bench/inmemory"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/traffic"
 )
@@ -28,12 +30,12 @@ var discoveries = []discoveryCase{
 }
 
 // manySwitches is the network of discovery/memory: a link is a direction of a cable.
-var manySwitches = memory{Switches: 200, Cables: 400, Hosts: 200, Seed: 1, Controllers: []string{"127.0.0.1:" + openflowPort}}
+var manySwitches = inmemory.Network{Switches: 200, Cables: 400, Hosts: 200, Seed: 1, Controllers: []string{"127.0.0.1:" + controllers.OpenFlowPort}}
 
 func discoveryCases() (out []bench.Case) {
 	for n, d := range discoveries {
 		out = append(out, bench.Case{
-			Name: d.id, Takes: quickly(6*time.Second, 2*time.Minute), Run: d.run, Alongside: together("discovery", n/2),
+			Name: d.id, Takes: bench.Takes(6*time.Second, 2*time.Minute), Run: d.run, Alongside: together("discovery", n/2),
 			Claims: []bench.Claim{
 				bench.NewClaim(d.id+"/complete", "until exactly the switches, links and ports of hosts of the network are shown: "+d.what, d.most, osKen),
 				bench.NewClaim(d.id+"/wrong", "answers with a switch, link or port of hosts that does not exist, or without one, in the time after that", wrong, osKen),
@@ -47,7 +49,7 @@ func discoveryCases() (out []bench.Case) {
 var observeTopology = method{name: osKen, start: startTopology}
 
 func (d discoveryCase) run(ctx context.Context, r *bench.Run) error {
-	repeats, watched := pick(r.Quick, 1, 5), pick(r.Quick, 2*time.Second, 10*time.Second)
+	repeats, watched := bench.Pick(r.Quick, 1, 5), bench.Pick(r.Quick, 2*time.Second, 10*time.Second)
 	err := d.measure(ctx, r.Sheet(bench.Ours), ours, repeats, watched)
 	if err != nil || r.Quick && !r.Few {
 		return err
@@ -135,7 +137,7 @@ func findMemory(ctx context.Context, m method, watched time.Duration) (f finding
 		return f, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	return findMemoryAt(ctx, alone(l.Node(controllerNode)), m, watched)
+	return findMemoryAt(ctx, controllers.Alone(l.Node(controllerNode)), m, watched)
 }
 
 // controllerAlone is a node for a controller, and another, because a lab has links.
@@ -146,40 +148,40 @@ func controllerAlone() *lab.Topology {
 	}
 }
 
-func findMemoryAt(ctx context.Context, at seat, m method, watched time.Duration) (f finding, err error) {
-	var p *place
+func findMemoryAt(ctx context.Context, at controllers.Seat, m method, watched time.Duration) (f finding, err error) {
+	var p *controllers.Place
 	var r *runner
 	if m.start == nil {
-		p, err = startControllers(ctx, at)
+		p, err = controllers.Start(ctx, controllers.AcceptSwitches, at)
 	} else {
-		r, err = m.start(ctx, at.do)
+		r, err = m.start(ctx, at.Do)
 	}
 	if err != nil {
 		return f, err
 	}
-	defer func() { err = errors.Join(err, r.close(), p.close()) }()
-	o, err := beget(at.do)
+	defer func() { err = errors.Join(err, r.close(), p.Close()) }()
+	o, err := inmemory.Start(at.Do)
 	if err != nil {
 		return f, err
 	}
-	defer o.close()
+	defer o.Close()
 	began := time.Now()
-	if _, err := o.tell(order{Do: "start", Network: &manySwitches}); err != nil {
+	if _, err := o.Tell(inmemory.Order{Do: "start", Network: &manySwitches}); err != nil {
 		return f, err
 	}
-	return find(ctx, p, r, manySwitches.plan().expected(), began, watched)
+	return find(ctx, p, r, expectedIn(manySwitches.Plan()), began, watched)
 }
 
 // find waits until a controller knows a network, and watches for some time whether it still does.
-func find(ctx context.Context, p *place, r *runner, want expected, began time.Time, watched time.Duration) (finding, error) {
+func find(ctx context.Context, p *controllers.Place, r *runner, want expected, began time.Time, watched time.Duration) (finding, error) {
 	if r != nil {
 		return r.find(ctx, want, traffic.MonotonicNow()-int64(time.Since(began)), watched)
 	}
-	c := p.controllers[0]
+	c := p.Controllers[0]
 	took, err := completeAt(ctx, c, want, began, discoveryLimit)
 	f := finding{took: took}
 	for end := time.Now().Add(watched); err == nil && time.Now().Before(end); {
-		got, failed := c.show(ctx)
+		got, failed := c.Show(ctx)
 		if failed != nil {
 			return f, failed
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/bench/inmemory"
 	"headgate.dev/headgate/lab"
 )
 
@@ -43,6 +44,21 @@ func expectedOf(t *lab.Topology) expected {
 		if len(both) == 2 {
 			e.cable(both[0], both[1])
 		}
+	}
+	return e
+}
+
+// expectedIn returns what switches in memory have.
+func expectedIn(p inmemory.Plan) expected {
+	e := newExpected()
+	for sw := range p.Ports {
+		e.Switches[fmt.Sprintf("%016x", inmemory.ID(sw))] = true
+	}
+	for _, c := range p.Cables {
+		e.cable(portOf(c[0].ID(), c[0].No), portOf(c[1].ID(), c[1].No))
+	}
+	for _, h := range p.Hosts {
+		e.Hosts[portOf(h.ID(), h.No)] = true
 	}
 	return e
 }

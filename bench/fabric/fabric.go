@@ -11,14 +11,13 @@
 //	hostile.go    hosts and peers that attack; attacks.go is what they do
 //	interop.go    a short suite on each datapath
 //
-// net.go has networks of real switches, place.go the controllers, and peers.go the other methods. Switches in memory (memory.go) run
+// net.go has networks of real switches, bench/controllers the controllers, and peers.go the other methods. Switches in memory (memory.go) run
 // in a child process (child.go), which parent.go starts.
 package fabric
 
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"headgate.dev/headgate/bench"
 )
@@ -53,20 +52,7 @@ measurements the worst counts, unless a claim says otherwise.
 simple_switch_13, which has no protection from loops and gets the network without its spare links. **RSTP** is Open vSwitch's,
 without a controller. All are at their defaults.`
 
-// quickly returns the estimated durations of a smoke run and a full one.
-func quickly(smoke, full time.Duration) func(bool) time.Duration {
-	return func(quick bool) time.Duration { return pick(quick, smoke, full) }
-}
-
-// pick returns the first value for a smoke run, and the second otherwise.
-func pick[T any](quick bool, smoke, full T) T {
-	if quick {
-		return smoke
-	}
-	return full
-}
-
 // together lets the cases with the same number of a row run at the same time in a smoke run.
 func together(row string, n int) func(bool) string {
-	return func(quick bool) string { return pick(quick, fmt.Sprint(row, n), "") }
+	return func(quick bool) string { return bench.Pick(quick, fmt.Sprint(row, n), "") }
 }

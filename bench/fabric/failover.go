@@ -40,7 +40,7 @@ func failoverCases() (out []bench.Case) {
 	for _, f := range faults {
 		id := "failover/" + f.id
 		out = append(out, bench.Case{
-			Name: id, Takes: quickly(7*time.Second, 6*time.Minute), Run: f.run, Alongside: together("failover", 0),
+			Name: id, Takes: bench.Takes(7*time.Second, 6*time.Minute), Run: f.run, Alongside: together("failover", 0),
 			Claims: []bench.Claim{
 				bench.NewClaim(id+"/udp", "longest gap of 50 Mbit/s of UDP at the receiver: "+f.what, f.most, peers...),
 				bench.NewClaim(id+"/tcp", "longest gap of a TCP connection of 20 Mbit/s at the receiver, with its retransmission timeout", shownMs, peers...),
@@ -153,7 +153,7 @@ func (n *network) middleOf(ctx context.Context) (string, error) {
 }
 
 func (f fault) run(ctx context.Context, r *bench.Run) error {
-	if err := f.measure(ctx, r, ours, pick(r.Quick, 1, 10)); err != nil || r.Quick && !r.Few {
+	if err := f.measure(ctx, r, ours, bench.Pick(r.Quick, 1, 10)); err != nil || r.Quick && !r.Few {
 		return err
 	}
 	for _, m := range loopedMethods {
@@ -161,7 +161,7 @@ func (f fault) run(ctx context.Context, r *bench.Run) error {
 		if m.start != nil {
 			repeats = 1 // its tree takes a minute to be made, and to be made again
 		}
-		if err := f.measure(ctx, r, m, pick(r.Quick, 1, repeats)); err != nil {
+		if err := f.measure(ctx, r, m, bench.Pick(r.Quick, 1, repeats)); err != nil {
 			r.Sheet(m.name).Fail(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
 )
 
 // besieged is the network: h1 attacks, h2 is the victim, and the others have nothing to do with it. h5 is at the switch of h1. A
@@ -45,7 +46,7 @@ func hostileCases() (out []bench.Case) {
 	for n, a := range attacks {
 		id := "hostile/" + a.id
 		out = append(out, bench.Case{
-			Name: id, Takes: quickly(9*time.Second, 40*time.Second), Run: a.measure, Alongside: together("hostile", n/2),
+			Name: id, Takes: bench.Takes(9*time.Second, 40*time.Second), Run: a.measure, Alongside: together("hostile", n/2),
 			Claims: []bench.Claim{
 				bench.NewClaim(id+"/accepted", "what the attack changes of the network that is shown, and of where packets go: "+a.what, accepted),
 				bench.NewClaim(id+"/named", "1 if no event names it", unnamed),
@@ -99,16 +100,16 @@ func (a attack) measure(ctx context.Context, r *bench.Run) (err error) {
 		}
 	}
 	c := n.controller()
-	before, err := c.show(ctx)
+	before, err := c.Show(ctx)
 	if err != nil {
 		return err
 	}
-	lasts := pick(r.Quick, 5*time.Second, 30*time.Second)
+	lasts := bench.Pick(r.Quick, 5*time.Second, 30*time.Second)
 	pings, cores, err := a.attack(ctx, s, lasts)
 	if err != nil {
 		return err
 	}
-	after, err := c.show(ctx)
+	after, err := c.Show(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (a attack) measure(ctx context.Context, r *bench.Run) (err error) {
 	if why != "" {
 		sheet.Note(id+"/accepted", "%s", why)
 	}
-	sheet.Set(id+"/named", pick(named != "", 0.0, 1.0))
+	sheet.Set(id+"/named", bench.Pick(named != "", 0.0, 1.0))
 	if named != "" {
 		sheet.Note(id+"/named", "%s", named)
 	}
@@ -169,7 +170,7 @@ func (a attack) attack(ctx context.Context, s *siege, lasts time.Duration) (ping
 	if a.victim {
 		all.Go(func() { s.unanswered, failed[3] = steadyPing(ctx, s.Node(bystander), s.Node("h2"), lasts-time.Second) })
 	}
-	cores, _ = s.controller().cores(func() error { all.Wait(); return nil })
+	cores, _ = s.controller().Cores(func() error { all.Wait(); return nil })
 	for _, f := range found {
 		pings.first, pings.lost, pings.failed = append(pings.first, f.first...), pings.lost+f.lost, append(pings.failed, f.failed...)
 	}
@@ -177,8 +178,8 @@ func (a attack) attack(ctx context.Context, s *siege, lasts time.Duration) (ping
 }
 
 // named returns the first event since a time that names the attack.
-func (a attack) named(ctx context.Context, c *control, since time.Time) (string, error) {
-	events, err := ask[[]api.NetworkEvent](ctx, c, "network", "events")
+func (a attack) named(ctx context.Context, c *controllers.Controller, since time.Time) (string, error) {
+	events, err := controllers.Ask[[]api.NetworkEvent](ctx, c, "network", "events")
 	for _, e := range events {
 		if e.At.After(since) && slices.Contains(a.kinds, e.Kind) {
 			return e.Kind + ": " + e.Message, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
 )
 
 // inVM is set in the virtual machine of scripts/test-vm, whose kernel has Open vSwitch.
@@ -29,10 +30,10 @@ func interopCases() (out []bench.Case) {
 		}
 		out = append(out, c)
 	}
-	one("interop/userspace", "Open vSwitch's datapath in user space", quickly(12*time.Second, 15*time.Second), func(ctx context.Context, r *bench.Run) error {
+	one("interop/userspace", "Open vSwitch's datapath in user space", bench.Takes(12*time.Second, 15*time.Second), func(ctx context.Context, r *bench.Run) error {
 		return runSuite(ctx, r, "interop/userspace", ours)
 	})
-	one("interop/kernel", "Open vSwitch's datapath in the kernel, in the virtual machine", quickly(0, 10*time.Minute), kernelSuite)
+	one("interop/kernel", "Open vSwitch's datapath in the kernel, in the virtual machine", bench.Takes(0, 10*time.Minute), kernelSuite)
 	return out
 }
 
@@ -52,7 +53,7 @@ func runSuite(ctx context.Context, r *bench.Run, id string, m method) (err error
 		}
 	}
 	// The network was shown right, or up had failed: it still is.
-	shown, err := n.controller().show(ctx)
+	shown, err := n.controller().Show(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,11 +117,11 @@ func (n *network) trace(ctx context.Context, set func(part string, failed int, n
 			Switch string `json:"switch"`
 		} `json:"hops"`
 	}
-	got, err := ask[traced](ctx, n.controller(), "network", "trace", "--packet", fmt.Sprintf("tcp %v:1000 %v:80", from, to), "--from", from.String())
+	got, err := controllers.Ask[traced](ctx, n.controller(), "network", "trace", "--packet", fmt.Sprintf("tcp %v:1000 %v:80", from, to), "--from", from.String())
 	if err != nil {
 		return err
 	}
-	want, err := ask[path](ctx, n.controller(), "network", "path", from.String(), to.String())
+	want, err := controllers.Ask[path](ctx, n.controller(), "network", "path", from.String(), to.String())
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
+	"headgate.dev/headgate/bench/inmemory"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/traffic"
 )
@@ -17,22 +19,28 @@ type reign struct {
 	id, what string
 	// follows reports that another controller becomes the leader.
 	follows    bool
-	begin, end func(ctx context.Context, c *court, leader *control) error
+	begin, end func(ctx context.Context, c *court, leader *controllers.Controller) error
 }
 
 var reigns = []reign{
 	{"kill", "the leader gets SIGKILL", true,
-		func(_ context.Context, _ *court, l *control) error { return l.stop(syscall.SIGKILL) },
-		func(_ context.Context, _ *court, l *control) error { return l.start() }},
+		func(_ context.Context, _ *court, l *controllers.Controller) error { return l.Stop(syscall.SIGKILL) },
+		func(_ context.Context, _ *court, l *controllers.Controller) error { return l.Start() }},
 	{"stop", "the leader gets SIGSTOP, and SIGCONT later", true,
-		func(_ context.Context, _ *court, l *control) error { return l.cmd.Process.Signal(syscall.SIGSTOP) },
-		func(_ context.Context, _ *court, l *control) error { return l.cmd.Process.Signal(syscall.SIGCONT) }},
+		func(_ context.Context, _ *court, l *controllers.Controller) error {
+			return l.Process().Signal(syscall.SIGSTOP)
+		},
+		func(_ context.Context, _ *court, l *controllers.Controller) error {
+			return l.Process().Signal(syscall.SIGCONT)
+		}},
 	{"partition", "the leader is cut off from the other controllers, and keeps its switches", true,
-		func(ctx context.Context, c *court, l *control) error { return c.partition(ctx, l, "down") },
-		func(ctx context.Context, c *court, l *control) error { return c.partition(ctx, l, "up") }},
+		func(ctx context.Context, c *court, l *controllers.Controller) error {
+			return c.partition(ctx, l, "down")
+		},
+		func(ctx context.Context, c *court, l *controllers.Controller) error { return c.partition(ctx, l, "up") }},
 	{"reconnect", "all switches lose all controllers, and get them back", false,
-		func(ctx context.Context, c *court, _ *control) error { return c.channels(ctx, "down") },
-		func(ctx context.Context, c *court, _ *control) error { return c.channels(ctx, "up") }},
+		func(ctx context.Context, c *court, _ *controllers.Controller) error { return c.channels(ctx, "down") },
+		func(ctx context.Context, c *court, _ *controllers.Controller) error { return c.channels(ctx, "up") }},
 }
 
 func leaderCases() (out []bench.Case) {
@@ -46,7 +54,7 @@ func leaderCases() (out []bench.Case) {
 		if r.follows {
 			claims = append(claims, bench.NewClaim(id+"/master", "until all switches have another master", newMaster))
 		}
-		out = append(out, bench.Case{Name: id, Claims: claims, Takes: quickly(22*time.Second, 40*time.Second), Run: r.run, Alongside: together("leaders", n/2)})
+		out = append(out, bench.Case{Name: id, Claims: claims, Takes: bench.Takes(22*time.Second, 40*time.Second), Run: r.run, Alongside: together("leaders", n/2)})
 	}
 	return out
 }
@@ -61,17 +69,17 @@ var courtiers = []string{"c1", "c2", "c3"}
 var standing = ring(4, 4)
 
 // watched are three switches in memory, whose controllers' roles are observed.
-var watched = memory{Switches: 3, Cables: 3, Seed: 1}
+var watched = inmemory.Network{Switches: 3, Cables: 3, Seed: 1}
 
 // court is a network with three controllers, which another network joins.
 type court struct {
 	*network
-	child *offspring
+	child *inmemory.Process
 	// channel has the address of each controller as switches reach it.
-	channel map[string]*control
+	channel map[string]*controllers.Controller
 }
 
-func (c *court) close() error { return errors.Join(c.child.close(), c.network.close()) }
+func (c *court) close() error { return errors.Join(c.child.Close(), c.network.close()) }
 
 // courtTopology is the standing network, with controllers that a router joins.
 func courtTopology() *lab.Topology {
@@ -85,7 +93,7 @@ func courtTopology() *lab.Topology {
 
 func holdCourt(ctx context.Context) (_ *court, err error) {
 	t := courtTopology()
-	c := &court{network: &network{}, channel: map[string]*control{}}
+	c := &court{network: &network{}, channel: map[string]*controllers.Controller{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
@@ -99,30 +107,30 @@ func holdCourt(ctx context.Context) (_ *court, err error) {
 			return nil, err
 		}
 	}
-	var seats []seat
+	var seats []controllers.Seat
 	for _, name := range courtiers {
 		a, err := c.Node(name).Addr(false)
 		if err != nil {
 			return nil, err
 		}
-		seats = append(seats, seat{name, a.String(), c.Node(name).Do})
+		seats = append(seats, controllers.Seat{Name: name, Address: a.String(), Do: c.Node(name).Do})
 	}
-	if c.place, err = startControllers(ctx, seats...); err != nil {
+	if c.place, err = controllers.Start(ctx, controllers.AcceptSwitches, seats...); err != nil {
 		return nil, err
 	}
 	network := watched
-	for _, one := range c.place.controllers {
-		a, err := c.ManagementAddr(one.name)
+	for _, one := range c.place.Controllers {
+		a, err := c.ManagementAddr(one.Name)
 		if err != nil {
 			return nil, err
 		}
-		at := a.String() + ":" + openflowPort
+		at := a.String() + ":" + controllers.OpenFlowPort
 		network.Controllers, c.channel[at] = append(network.Controllers, at), one
 	}
-	if c.child, err = begetAtSwitches(c.network); err != nil {
+	if c.child, err = inmemory.StartAt(c.network.Switch(c.network.Topology.Switches[0].Name)); err != nil {
 		return nil, err
 	}
-	if _, err := c.child.tell(order{Do: "start", Network: &network}); err != nil {
+	if _, err := c.child.Tell(inmemory.Order{Do: "start", Network: &network}); err != nil {
 		return nil, err
 	}
 	if _, err := c.attach(ctx, courtiers...); err != nil {
@@ -134,7 +142,7 @@ func holdCourt(ctx context.Context) (_ *court, err error) {
 // shown waits until a controller shows the whole network.
 func (c *court) shown(ctx context.Context, limit time.Duration) error {
 	want := expectedOf(standing.topology(ours, courtiers...))
-	memory := watched.plan().expected()
+	memory := expectedIn(watched.Plan())
 	for k := range memory.Switches {
 		want.Switches[k] = true
 	}
@@ -143,12 +151,12 @@ func (c *court) shown(ctx context.Context, limit time.Duration) error {
 	}
 	var err error
 	for end := time.Now().Add(limit); time.Now().Before(end); {
-		for _, one := range c.place.controllers {
-			if one.cmd == nil {
+		for _, one := range c.place.Controllers {
+			if !one.Running() {
 				continue
 			}
 			tried, cancel := context.WithTimeout(ctx, 3*time.Second)
-			got, failed := one.show(tried)
+			got, failed := one.Show(tried)
 			cancel()
 			switch {
 			case failed != nil:
@@ -171,8 +179,8 @@ func (c *court) shown(ctx context.Context, limit time.Duration) error {
 }
 
 // partition cuts a controller off from the others, or joins it again.
-func (c *court) partition(ctx context.Context, l *control, to string) error {
-	dev, err := c.Node(core).Device(l.name)
+func (c *court) partition(ctx context.Context, l *controllers.Controller, to string) error {
+	dev, err := c.Node(core).Device(l.Name)
 	if err != nil {
 		return err
 	}
@@ -193,8 +201,8 @@ func (c *court) channels(ctx context.Context, to string) error {
 }
 
 // leader returns the controller that is the master of all observed switches.
-func (c *court) leader() (*control, error) {
-	r, err := c.child.tell(order{Do: "look"})
+func (c *court) leader() (*controllers.Controller, error) {
+	r, err := c.child.Tell(inmemory.Order{Do: "look"})
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +214,7 @@ func (c *court) leader() (*control, error) {
 }
 
 // masterOf returns the controller that is the newest master of all n switches.
-func masterOf(r report, n int) (controller string, ok bool) {
+func masterOf(r inmemory.Report, n int) (controller string, ok bool) {
 	for _, m := range r.Masters {
 		if controller != "" && m.Controller != controller {
 			return "", false
@@ -217,7 +225,7 @@ func masterOf(r report, n int) (controller string, ok bool) {
 }
 
 // since returns when the last of n switches got a master other than a controller; false if some have not.
-func since(r report, n int, other string) (at int64, ok bool) {
+func since(r inmemory.Report, n int, other string) (at int64, ok bool) {
 	for _, m := range r.Masters {
 		if m.Controller == other {
 			return 0, false
@@ -284,10 +292,10 @@ func (f reign) run(ctx context.Context, r *bench.Run) (err error) {
 	if err := f.begin(ctx, c, leader); err != nil {
 		return err
 	}
-	if err := bench.Sleep(ctx, pick(r.Quick, 8*time.Second, 15*time.Second)); err != nil {
+	if err := bench.Sleep(ctx, bench.Pick(r.Quick, 8*time.Second, 15*time.Second)); err != nil {
 		return err
 	}
-	during, err := c.child.tell(order{Do: "look"})
+	during, err := c.child.Tell(inmemory.Order{Do: "look"})
 	if err != nil {
 		return err
 	}
@@ -301,7 +309,7 @@ func (f reign) run(ctx context.Context, r *bench.Run) (err error) {
 	if err := f.end(ctx, c, leader); err != nil {
 		return err
 	}
-	if err := bench.Sleep(ctx, pick(r.Quick, 2*time.Second, 10*time.Second)); err != nil {
+	if err := bench.Sleep(ctx, bench.Pick(r.Quick, 2*time.Second, 10*time.Second)); err != nil {
 		return err
 	}
 	// What follows the fault is in force, too.
@@ -312,7 +320,7 @@ func (f reign) run(ctx context.Context, r *bench.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	final, err := c.child.tell(order{Do: "look"})
+	final, err := c.child.Tell(inmemory.Order{Do: "look"})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package fabric
 import (
 	"testing"
 	"time"
+
+	"headgate.dev/headgate/bench/inmemory"
 )
 
 func TestFlowsFall(t *testing.T) {
@@ -28,7 +30,7 @@ func TestFlowsFall(t *testing.T) {
 }
 
 func TestMasters(t *testing.T) {
-	r := report{Masters: map[string]master{"1": {"a", 5, 1}, "2": {"a", 9, 1}}}
+	r := inmemory.Report{Masters: map[string]inmemory.Master{"1": {Controller: "a", Since: 5, Generation: 1}, "2": {Controller: "a", Since: 9, Generation: 1}}}
 	if at, ok := masterOf(r, 2); at != "a" || !ok {
 		t.Error(at, ok)
 	}
@@ -41,7 +43,7 @@ func TestMasters(t *testing.T) {
 	if at, ok := since(r, 2, "b"); !ok || at != 9 {
 		t.Error(at, ok)
 	}
-	r.Masters["2"] = master{"b", 9, 2}
+	r.Masters["2"] = inmemory.Master{Controller: "b", Since: 9, Generation: 2}
 	if _, ok := masterOf(r, 2); ok {
 		t.Error("two masters are taken for one")
 	}

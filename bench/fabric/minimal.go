@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"headgate.dev/headgate/bench/inmemory"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/program"
@@ -91,7 +92,7 @@ func (m minimal) changes() (n int) {
 }
 
 // judge returns the changes that need not be, and the routes that changed without a change of their rules.
-func (m minimal) judge(mods []mod) (needless, missing []string, err error) {
+func (m minimal) judge(mods []inmemory.Mod) (needless, missing []string, err error) {
 	told := map[route]bool{}
 	for _, one := range mods {
 		_, message, err := openflow.Decode(one.Message)

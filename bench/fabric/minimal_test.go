@@ -3,6 +3,7 @@ package fabric
 import (
 	"testing"
 
+	"headgate.dev/headgate/bench/inmemory"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/program"
@@ -11,14 +12,14 @@ import (
 // The changes that the program of a network asks for after a cable's death are all needed, and none is missing; a further one is
 // needless, and one that is left out is missing.
 func TestMinimal(t *testing.T) {
-	p := memory{Switches: 12, Cables: 20, Hosts: 12, Seed: 5}.plan()
+	p := inmemory.Network{Switches: 12, Cables: 20, Hosts: 12, Seed: 5}.Plan()
 	changed := 0
-	for cut := range p.cables {
-		before, err := p.topology(-1)
+	for cut := range p.Cables {
+		before, err := p.Topology(-1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := p.topology(cut)
+		after, err := p.Topology(cut)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,13 +32,13 @@ func TestMinimal(t *testing.T) {
 			byID[uint64(id)] = l
 		}
 		hostPort := map[fabric.PortID]bool{}
-		for _, h := range p.hosts {
-			hostPort[h.port()] = true
+		for _, h := range p.Hosts {
+			hostPort[h.Port()] = true
 		}
 		connect := func(t *fabric.Topology) *program.Connectivity {
 			return &program.Connectivity{Topology: t, Tree: t.SpanningTree(), Next: t.NextHops(), Labels: labels, HostPort: func(id fabric.PortID) bool { return hostPort[id] }}
 		}
-		var mods []mod
+		var mods []inmemory.Mod
 		was, is := connect(before), connect(after)
 		for _, s := range before.Switches() {
 			had, err := was.Program(s.ID)
@@ -58,11 +59,11 @@ func TestMinimal(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					mods = append(mods, mod{uint64(s.ID), b})
+					mods = append(mods, inmemory.Mod{Switch: uint64(s.ID), Message: b})
 				}
 			}
 		}
-		ends := [2]fabric.DPID{fabric.DPID(p.cables[cut][0].id()), fabric.DPID(p.cables[cut][1].id())}
+		ends := [2]fabric.DPID{fabric.DPID(p.Cables[cut][0].ID()), fabric.DPID(p.Cables[cut][1].ID())}
 		m := newMinimal(before, after, ends, byID)
 		needless, missing, err := m.judge(mods)
 		if err != nil || len(needless) > 0 || len(missing) > 0 {
@@ -84,7 +85,7 @@ func TestMinimal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if needless, _, _ := m.judge(append(mods[:len(mods):len(mods)], mod{uint64(ends[0]), b})); len(needless) != 1 {
+			if needless, _, _ := m.judge(append(mods[:len(mods):len(mods)], inmemory.Mod{Switch: uint64(ends[0]), Message: b})); len(needless) != 1 {
 				t.Errorf("cable %d: %v is not needless", cut, extra)
 			}
 		}

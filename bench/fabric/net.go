@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
 	"headgate.dev/headgate/lab"
 )
 
@@ -42,7 +43,7 @@ func switchName(n int) string { return fmt.Sprint("s", n) }
 func hostName(n int) string   { return fmt.Sprint("h", n) }
 
 // topology returns the lab of a shape for a method. A network with controllers has their nodes.
-func (s shape) topology(m method, controllers ...string) *lab.Topology {
+func (s shape) topology(m method, names ...string) *lab.Topology {
 	t := &lab.Topology{Name: lab.UniqueName("fabric")}
 	for n := range s.switches {
 		one := lab.SwitchSpec{Name: switchName(n + 1), ID: uint64(n + 1)}
@@ -63,14 +64,14 @@ func (s shape) topology(m method, controllers ...string) *lab.Topology {
 		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{hostName(n + 1), switchName(at)}})
 	}
 	if !m.rstp {
-		controlled(t, controllers...)
+		controlled(t, names...)
 	}
 	return t
 }
 
 // controlled makes all switches of a topology those of controllers, which get nodes.
-func controlled(t *lab.Topology, controllers ...string) {
-	for _, name := range controllers {
+func controlled(t *lab.Topology, names ...string) {
+	for _, name := range names {
 		if !slices.ContainsFunc(t.Nodes, func(n lab.NodeSpec) bool { return n.Name == name }) {
 			t.Nodes = append(t.Nodes, lab.NodeSpec{Name: name})
 		}
@@ -78,8 +79,8 @@ func controlled(t *lab.Topology, controllers ...string) {
 	for i := range t.Switches {
 		s := &t.Switches[i]
 		s.FailMode, s.Protocols, s.Controllers = lab.Secure, []string{"OpenFlow13"}, nil
-		for _, name := range controllers {
-			s.Controllers = append(s.Controllers, name+":"+openflowPort)
+		for _, name := range names {
+			s.Controllers = append(s.Controllers, name+":"+controllers.OpenFlowPort)
 		}
 	}
 }
@@ -87,7 +88,7 @@ func controlled(t *lab.Topology, controllers ...string) {
 // network is a network of real switches that a method connects.
 type network struct {
 	*lab.Lab
-	place  *place // of Headgate
+	place  *controllers.Place // of Headgate
 	runner *runner
 }
 
@@ -95,7 +96,7 @@ func (n *network) close() error {
 	if n == nil {
 		return nil
 	}
-	err := errors.Join(n.runner.close(), n.place.close())
+	err := errors.Join(n.runner.close(), n.place.Close())
 	if n.Lab != nil {
 		err = errors.Join(err, n.Lab.Close())
 	}
@@ -103,7 +104,7 @@ func (n *network) close() error {
 }
 
 // controller returns the only controller.
-func (n *network) controller() *control { return n.place.controllers[0] }
+func (n *network) controller() *controllers.Controller { return n.place.Controllers[0] }
 
 // up creates a network that a method connects, and waits until it is connected.
 func (m method) up(ctx context.Context, s shape) (n *network, err error) {
@@ -148,7 +149,7 @@ func (m method) raise(ctx context.Context, t *lab.Topology) (n *network, err err
 		}
 	}
 	if m.start == nil {
-		n.place, err = startControllers(ctx, alone(n.Node(controllerNode)))
+		n.place, err = controllers.Start(ctx, controllers.AcceptSwitches, controllers.Alone(n.Node(controllerNode)))
 	} else {
 		n.runner, err = m.start(ctx, n.Node(controllerNode).Do)
 	}
@@ -156,10 +157,10 @@ func (m method) raise(ctx context.Context, t *lab.Topology) (n *network, err err
 }
 
 // attach gives all switches controllers, one switch after the other, and returns the time before the last got them.
-func (n *network) attach(ctx context.Context, controllers ...string) (began time.Time, err error) {
+func (n *network) attach(ctx context.Context, names ...string) (began time.Time, err error) {
 	var at []string
-	for _, c := range controllers {
-		at = append(at, c+":"+openflowPort)
+	for _, c := range names {
+		at = append(at, c+":"+controllers.OpenFlowPort)
 	}
 	for _, s := range n.Topology.Switches {
 		began = time.Now()
@@ -175,9 +176,9 @@ func (n *network) complete(ctx context.Context, want expected, began time.Time, 
 	return completeAt(ctx, n.controller(), want, began, limit)
 }
 
-func completeAt(ctx context.Context, c *control, want expected, began time.Time, limit time.Duration) (time.Duration, error) {
+func completeAt(ctx context.Context, c *controllers.Controller, want expected, began time.Time, limit time.Duration) (time.Duration, error) {
 	for {
-		got, err := c.show(ctx)
+		got, err := c.Show(ctx)
 		took := time.Since(began)
 		wrong := "nothing is shown"
 		if err == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
 )
 
 // The other methods.
@@ -94,7 +95,7 @@ func startOSKen(ctx context.Context, do func(func() error) error, args ...string
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{cmd: exec.Command(manager, append([]string{"--ofp-tcp-listen-port", openflowPort}, args...)...), said: &bench.Tail{Keep: keptOutput}, gone: make(chan struct{})}
+	r := &runner{cmd: exec.Command(manager, append([]string{"--ofp-tcp-listen-port", controllers.OpenFlowPort}, args...)...), said: &bench.Tail{Keep: 1 << 20}, gone: make(chan struct{})}
 	r.cmd.Stderr = r.said
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -106,8 +107,8 @@ func startOSKen(ctx context.Context, do func(func() error) error, args ...string
 		return nil, err
 	}
 	go func() { _, _ = r.cmd.Process.Wait(); close(r.gone) }()
-	for limit := time.Now().Add(startPatience); ; {
-		c, err := dial(do, "127.0.0.1:"+openflowPort)
+	for limit := time.Now().Add(time.Minute); ; {
+		c, err := dial(do, "127.0.0.1:"+controllers.OpenFlowPort)
 		if err == nil {
 			c.Close()
 			return r, nil

@@ -12,24 +12,26 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
+	"headgate.dev/headgate/bench/inmemory"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/traffic"
 )
 
 // large is the network of the row. A link is a direction of a cable.
-func large(quick bool) memory {
-	m := memory{Switches: 1000, Cables: 1500, Hosts: 10_000, Seed: 1}
+func large(quick bool) inmemory.Network {
+	m := inmemory.Network{Switches: 1000, Cables: 1500, Hosts: 10_000, Seed: 1}
 	if quick {
-		m = memory{Switches: 100, Cables: 150, Hosts: 1000, Seed: 1}
+		m = inmemory.Network{Switches: 100, Cables: 150, Hosts: 1000, Seed: 1}
 	}
-	m.Controllers = []string{"127.0.0.1:" + openflowPort}
+	m.Controllers = []string{"127.0.0.1:" + controllers.OpenFlowPort}
 	return m
 }
 
 func scaleCases() []bench.Case {
 	return []bench.Case{{
-		Name: "scale", Takes: quickly(30*time.Second, 5*time.Minute), Run: scale,
+		Name: "scale", Takes: bench.Takes(30*time.Second, 20*time.Minute), Run: scale,
 		Claims: []bench.Claim{
 			bench.NewClaim("scale/idle", "processor time of the controller and its etcd while nothing happens", idleCores),
 			bench.NewClaim("scale/memory", "resident memory of the controller, without its etcd, while nothing happens", resident),
@@ -46,32 +48,32 @@ func scale(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	return scaleAt(ctx, r, alone(l.Node(controllerNode)))
+	return scaleAt(ctx, r, controllers.Alone(l.Node(controllerNode)))
 }
 
 // scaleAt measures all of the row in one network.
-func scaleAt(ctx context.Context, r *bench.Run, at seat) (err error) {
+func scaleAt(ctx context.Context, r *bench.Run, at controllers.Seat) (err error) {
 	spec := large(r.Quick)
-	network := spec.plan()
-	want := network.expected()
+	network := spec.Plan()
+	want := expectedIn(network)
 	if err := enoughMemory(spec); err != nil {
 		return err
 	}
-	p, err := startControllers(ctx, at)
+	p, err := controllers.Start(ctx, controllers.AcceptSwitches, at)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	c, sheet := p.controllers[0], r.Sheet(bench.Ours)
-	o, err := beget(at.do)
+	defer func() { err = errors.Join(err, p.Close()) }()
+	c, sheet := p.Controllers[0], r.Sheet(bench.Ours)
+	o, err := inmemory.Start(at.Do)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	if _, err := o.tell(order{Do: "start", Network: &spec}); err != nil {
+	defer o.Close()
+	if _, err := o.Tell(inmemory.Order{Do: "start", Network: &spec}); err != nil {
 		return err
 	}
-	first, err := settled(ctx, c, want, 0, time.Now(), 2*time.Minute)
+	first, err := settled(ctx, c, want, 0, time.Now(), bench.Pick(r.Quick, 2*time.Minute, 15*time.Minute))
 	if err != nil {
 		return fmt.Errorf("at the start: %w", err)
 	}
@@ -79,7 +81,7 @@ func scaleAt(ctx context.Context, r *bench.Run, at seat) (err error) {
 	if err := announce(ctx, r, c, o, want, spec.Hosts); err != nil {
 		return err
 	}
-	if err := errors.Join(bench.Sleep(ctx, pick(r.Quick, 2*time.Second, 10*time.Second)), idle(ctx, r, c, o)); err != nil {
+	if err := errors.Join(bench.Sleep(ctx, bench.Pick(r.Quick, 2*time.Second, 10*time.Second)), idle(ctx, r, c, o)); err != nil {
 		return err
 	}
 	if err := cutLink(ctx, r, network, o); err != nil {
@@ -96,7 +98,7 @@ const flowBytes = 1300
 
 // enoughMemory refuses a network for whose flows the machine has no memory: each switch has one for each host, and three for each
 // other switch.
-func enoughMemory(m memory) error {
+func enoughMemory(m inmemory.Network) error {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return err
@@ -110,15 +112,15 @@ func enoughMemory(m memory) error {
 
 // announce lets all hosts announce themselves until they are known. A host's single frame may be lost: a switch drops packet-ins
 // while a hundred wait.
-func announce(ctx context.Context, r *bench.Run, c *control, o *offspring, want expected, hosts int) error {
+func announce(ctx context.Context, r *bench.Run, c *controllers.Controller, o *inmemory.Process, want expected, hosts int) error {
 	const most = 5
 	var err error
 	for n := 1; n <= most; n++ {
-		if _, err := o.tell(order{Do: "announce", Within: pick(r.Quick, 2*time.Second, 20*time.Second)}); err != nil {
+		if _, err := o.Tell(inmemory.Order{Do: "announce", Within: bench.Pick(r.Quick, 2*time.Second, 20*time.Second)}); err != nil {
 			return err
 		}
 		var took time.Duration
-		if took, err = settled(ctx, c, want, hosts, time.Now(), pick(r.Quick, 15*time.Second, 90*time.Second)); err == nil {
+		if took, err = settled(ctx, c, want, hosts, time.Now(), bench.Pick(r.Quick, 15*time.Second, 15*time.Minute)); err == nil {
 			r.Say("all hosts known %v after the last of %d announcements", took.Round(time.Millisecond), n)
 			r.Sheet(bench.Ours).Note("scale/idle", "the hosts announced themselves %d times until all were known", n)
 			return nil
@@ -128,10 +130,10 @@ func announce(ctx context.Context, r *bench.Run, c *control, o *offspring, want 
 }
 
 // settled waits until the network is shown right, all switches have what they should, and so many hosts are known.
-func settled(ctx context.Context, c *control, want expected, hosts int, began time.Time, limit time.Duration) (time.Duration, error) {
+func settled(ctx context.Context, c *controllers.Controller, want expected, hosts int, began time.Time, limit time.Duration) (time.Duration, error) {
 	var last error
 	for {
-		got, err := c.show(ctx)
+		got, err := c.Show(ctx)
 		took := time.Since(began)
 		switch {
 		case err != nil:
@@ -174,24 +176,24 @@ func faultOf(all []api.NetworkSwitch) string {
 }
 
 // idle measures what the controller uses while nothing happens.
-func idle(ctx context.Context, r *bench.Run, c *control, o *offspring) error {
-	before := o.usage()
-	children, _, _ := memoryOf(o.cmd.Process.Pid)
-	lasts := pick(r.Quick, 4*time.Second, 30*time.Second)
-	cores, err := c.cores(func() error { return bench.Sleep(ctx, lasts) })
+func idle(ctx context.Context, r *bench.Run, c *controllers.Controller, o *inmemory.Process) error {
+	before := o.Usage()
+	children, _, _ := memoryOf(o.PID())
+	lasts := bench.Pick(r.Quick, 4*time.Second, 30*time.Second)
+	cores, err := c.Cores(func() error { return bench.Sleep(ctx, lasts) })
 	if err != nil {
 		return err
 	}
 	sheet := r.Sheet(bench.Ours)
 	sheet.Set("scale/idle", cores)
-	sheet.Note("scale/idle", "over %v; the switches in memory used %s cores, and have %s MiB", lasts, bench.Number((o.usage()-before)/lasts.Seconds()), bench.Number(children))
-	rss, peak, err := memoryOf(c.cmd.Process.Pid)
+	sheet.Note("scale/idle", "over %v; the switches in memory used %s cores, and have %s MiB", lasts, bench.Number((o.Usage()-before)/lasts.Seconds()), bench.Number(children))
+	rss, peak, err := memoryOf(c.Process().Pid)
 	if err != nil {
 		return err
 	}
 	sheet.Set("scale/memory", rss)
 	rest := 0.0
-	for _, pid := range bench.Family(c.cmd.Process.Pid)[1:] {
+	for _, pid := range bench.Family(c.Process().Pid)[1:] {
 		if n, _, err := memoryOf(pid); err == nil {
 			rest += n
 		}
@@ -224,15 +226,15 @@ func kilobytes(text, name string) float64 {
 }
 
 // cutLink cuts a cable without which all switches are still connected, judges what changes, and puts it back.
-func cutLink(ctx context.Context, r *bench.Run, p plan, o *offspring) error {
-	before, err := p.topology(-1)
+func cutLink(ctx context.Context, r *bench.Run, p inmemory.Plan, o *inmemory.Process) error {
+	before, err := p.Topology(-1)
 	if err != nil {
 		return err
 	}
 	cable := -1
 	var after *fabric.Topology
-	for n := len(p.cables) / 2; n < len(p.cables) && cable < 0; n++ {
-		if after, err = p.topology(n); err != nil {
+	for n := len(p.Cables) / 2; n < len(p.Cables) && cable < 0; n++ {
+		if after, err = p.Topology(n); err != nil {
 			return err
 		}
 		if len(after.SpanningTree().Components) == 1 {
@@ -242,14 +244,14 @@ func cutLink(ctx context.Context, r *bench.Run, p plan, o *offspring) error {
 	if cable < 0 {
 		return errors.New("every cable is needed")
 	}
-	known, err := o.tell(order{Do: "labels"})
+	known, err := o.Tell(inmemory.Order{Do: "labels"})
 	if err != nil {
 		return err
 	}
 	if err := bench.Sleep(ctx, 2*time.Second); err != nil { // reading the labels kept the switches busy
 		return err
 	}
-	cut, err := o.tell(order{Do: "cut", Cable: cable})
+	cut, err := o.Tell(inmemory.Order{Do: "cut", Cable: cable})
 	if err != nil {
 		return err
 	}
@@ -257,10 +259,10 @@ func cutLink(ctx context.Context, r *bench.Run, p plan, o *offspring) error {
 	if err != nil {
 		return err
 	}
-	if _, err := o.tell(order{Do: "join", Cable: cable}); err != nil {
+	if _, err := o.Tell(inmemory.Order{Do: "join", Cable: cable}); err != nil {
 		return err
 	}
-	m := newMinimal(before, after, [2]fabric.DPID{fabric.DPID(p.cables[cable][0].id()), fabric.DPID(p.cables[cable][1].id())}, known.Labels)
+	m := newMinimal(before, after, [2]fabric.DPID{fabric.DPID(p.Cables[cable][0].ID()), fabric.DPID(p.Cables[cable][1].ID())}, known.Labels)
 	extra, missing, err := m.judge(done.Mods)
 	if err != nil {
 		return err
@@ -280,13 +282,13 @@ func cutLink(ctx context.Context, r *bench.Run, p plan, o *offspring) error {
 }
 
 // quiet waits until no change has come to the switches for 3 s, after one has.
-func quiet(ctx context.Context, o *offspring, since int64) (report, error) {
+func quiet(ctx context.Context, o *inmemory.Process, since int64) (inmemory.Report, error) {
 	const pause = 3 * time.Second
 	for limit := time.Now().Add(time.Minute); ; {
 		if err := bench.Sleep(ctx, 500*time.Millisecond); err != nil {
-			return report{}, err
+			return inmemory.Report{}, err
 		}
-		r, err := o.tell(order{Do: "look"})
+		r, err := o.Tell(inmemory.Order{Do: "look"})
 		if err != nil {
 			return r, err
 		}
@@ -300,8 +302,8 @@ func quiet(ctx context.Context, o *offspring, since int64) (report, error) {
 }
 
 // restart restarts the controller, as a service manager does. What follows a kill is a case of the leader.
-func restart(ctx context.Context, sheet *bench.Sheet, c *control, o *offspring, want expected, hosts int) error {
-	if err := c.stop(syscall.SIGTERM); err != nil {
+func restart(ctx context.Context, sheet *bench.Sheet, c *controllers.Controller, o *inmemory.Process, want expected, hosts int) error {
+	if err := c.Stop(syscall.SIGTERM); err != nil {
 		return err
 	}
 	if err := bench.Sleep(ctx, time.Second); err != nil { // all switches see the end of their channels
@@ -309,11 +311,11 @@ func restart(ctx context.Context, sheet *bench.Sheet, c *control, o *offspring, 
 	}
 	began := time.Now()
 	start := traffic.MonotonicNow()
-	if err := c.start(); err != nil {
+	if err := c.Start(); err != nil {
 		return err
 	}
 	for { // until the term of a leader begins
-		if _, err := c.show(ctx); err == nil {
+		if _, err := c.Show(ctx); err == nil {
 			break
 		}
 		if time.Since(began) > time.Minute {
@@ -324,11 +326,11 @@ func restart(ctx context.Context, sheet *bench.Sheet, c *control, o *offspring, 
 		}
 	}
 	led := time.Since(began)
-	took, err := settled(ctx, c, want, hosts, began, 2*time.Minute)
+	took, err := settled(ctx, c, want, hosts, began, 5*time.Minute)
 	if err != nil {
 		return fmt.Errorf("after the restart: %w", err)
 	}
-	r, err := o.tell(order{Do: "look"})
+	r, err := o.Tell(inmemory.Order{Do: "look"})
 	if err != nil {
 		return err
 	}

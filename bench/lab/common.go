@@ -102,23 +102,15 @@ func lateness(sheet *bench.Sheet, l *lab.Lab, ids ...string) {
 	}
 }
 
-// pick returns the first value for a smoke run, and the second otherwise.
-func pick[T any](quick bool, smoke, full T) T {
-	if quick {
-		return smoke
-	}
-	return full
-}
-
 // takes returns the duration of a case whose smoke run is shorter.
 func takes(smoke, full time.Duration) func(bool) time.Duration {
-	return func(quick bool) time.Duration { return pick(quick, smoke, full) + time.Second }
+	return func(quick bool) time.Duration { return bench.Pick(quick, smoke, full) + time.Second }
 }
 
 // together runs the cases of a batch in parallel in a smoke run.
 func together(batch string) func(bool) string {
-	return func(quick bool) string { return pick(quick, batch, "") }
+	return func(quick bool) string { return bench.Pick(quick, batch, "") }
 }
 
 // family returns the last word of a claim's id for an IP version.
-func family(ipv6 bool) string { return pick(ipv6, "ipv6", "ipv4") }
+func family(ipv6 bool) string { return bench.Pick(ipv6, "ipv6", "ipv4") }

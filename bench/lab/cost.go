@@ -25,7 +25,7 @@ func runCost(ctx context.Context, r *bench.Run) error {
 	const rtt = 50 * time.Millisecond
 	return with(ctx, symmetric(unit.Gbit, rtt), func(l *lab.Lab) error {
 		const settle = 2 * time.Second
-		length := pick(r.Quick, 2*time.Second, 10*time.Second)
+		length := bench.Pick(r.Quick, 2*time.Second, 10*time.Second)
 		const interval = 250 * time.Millisecond
 		var before, after cpuTime
 		n := 0

@@ -52,7 +52,7 @@ func (c crossCase) claims() []bench.Claim {
 }
 
 func (c crossCase) length(quick bool) time.Duration {
-	return pick(quick, 6*time.Second, 60*time.Second)
+	return bench.Pick(quick, 6*time.Second, 60*time.Second)
 }
 
 // settled is the time at which the probe flow has filled the queue.
@@ -104,5 +104,5 @@ func (c crossCase) run(ctx context.Context, r *bench.Run) error {
 // probing returns the duration of the probe flow: the overload is at most 0.4 of the rate, so that 10
 // s of queue are enough for 20 s of it.
 func (c crossCase) probing(quick bool) time.Duration {
-	return pick(quick, 5*time.Second, 20*time.Second)
+	return bench.Pick(quick, 5*time.Second, 20*time.Second)
 }

@@ -49,7 +49,7 @@ func (c delayCase) alongside(quick bool) string {
 	if c.loaded {
 		return ""
 	}
-	return pick(quick, "idle links", "")
+	return bench.Pick(quick, "idle links", "")
 }
 
 func (c delayCase) id() string { return "delay/" + c.name }
@@ -73,7 +73,7 @@ func (c delayCase) settle() time.Duration {
 }
 
 func (c delayCase) length(quick bool) time.Duration {
-	return pick(quick, 1500*time.Millisecond, 10*time.Second)
+	return bench.Pick(quick, 1500*time.Millisecond, 10*time.Second)
 }
 
 func (c delayCase) run(ctx context.Context, r *bench.Run) error {

@@ -51,10 +51,10 @@ func (c lossCase) id() string { return "loss/" + c.name }
 
 // perSecond is well below what the receiver's socket can take; in a smoke run the cases share the
 // machine.
-func perSecond(quick bool) float64 { return pick(quick, 25_000.0, 100_000.0) }
+func perSecond(quick bool) float64 { return bench.Pick(quick, 25_000.0, 100_000.0) }
 
 func (c lossCase) length(quick bool) time.Duration {
-	return pick(quick, 4*time.Second, time.Duration(c.segments/perSecond(quick)*1e9))
+	return bench.Pick(quick, 4*time.Second, time.Duration(c.segments/perSecond(quick)*1e9))
 }
 
 func (c lossCase) run(ctx context.Context, r *bench.Run) error {

@@ -28,7 +28,7 @@ func netemCases() []bench.Case {
 	}
 	return []bench.Case{{
 		Name: "tcp/netem", Claims: claims, Run: runNetem,
-		Takes: func(quick bool) time.Duration { return pick(quick, 0, vmLength+90*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 0, vmLength+90*time.Second) },
 	}}
 }
 

@@ -72,7 +72,7 @@ func (c queueCase) claims() []bench.Claim {
 }
 
 func (c queueCase) length(quick bool) time.Duration {
-	return pick(quick, 4*time.Second, 20*time.Second)
+	return bench.Pick(quick, 4*time.Second, 20*time.Second)
 }
 
 // run sends typical traffic of a queue: TCP that fills it, half of it with ECN and another code point,

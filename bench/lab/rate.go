@@ -47,11 +47,11 @@ func rateCases(d *bench.Draw) (out []bench.Case) {
 		cases = append(cases, c)
 	}
 	// Neighbours that load the machine little run in parallel in a smoke run.
-	slices.SortStableFunc(cases, func(a, b rateCase) int { return pick(a.slow(), 0, 1) - pick(b.slow(), 0, 1) })
+	slices.SortStableFunc(cases, func(a, b rateCase) int { return bench.Pick(a.slow(), 0, 1) - bench.Pick(b.slow(), 0, 1) })
 	for _, c := range cases {
 		batch := func(quick bool) string {
 			if c.slow() {
-				return pick(quick, "slow links", "")
+				return bench.Pick(quick, "slow links", "")
 			}
 			return ""
 		}
@@ -81,9 +81,9 @@ func (c rateCase) settle() time.Duration { return time.Second + 20*c.rtt }
 // length has so many segments that one more or less does not matter.
 func (c rateCase) length(quick bool) time.Duration {
 	if c.rate < 5*unit.Mbit {
-		return pick(quick, 8*time.Second, 30*time.Second)
+		return bench.Pick(quick, 8*time.Second, 30*time.Second)
 	}
-	return pick(quick, 2*time.Second, 10*time.Second)
+	return bench.Pick(quick, 2*time.Second, 10*time.Second)
 }
 
 func (c rateCase) run(ctx context.Context, r *bench.Run) error {

@@ -59,7 +59,7 @@ func runSetup(ctx context.Context, r *bench.Run, backend lab.Backend) error {
 	id := "setup/" + string(backend)
 	var ups, downs []float64
 	left := 0
-	for range pick(r.Quick, 1, 5) {
+	for range bench.Pick(r.Quick, 1, 5) {
 		t := ring(backend)
 		before, err := devices()
 		if err != nil {

@@ -40,12 +40,14 @@ func tcpCases() (out []bench.Case) {
 
 func (c tcpCase) id() string { return "tcp/reno/50ms/" + c.name }
 
-func (c tcpCase) runs(quick bool) int { return pick(quick, 3, 7) }
+func (c tcpCase) runs(quick bool) int { return bench.Pick(quick, 3, 7) }
 
-func (c tcpCase) settle(quick bool) time.Duration { return pick(quick, 3*time.Second, 10*time.Second) }
+func (c tcpCase) settle(quick bool) time.Duration {
+	return bench.Pick(quick, 3*time.Second, 10*time.Second)
+}
 
 func (c tcpCase) length(quick bool) time.Duration {
-	return pick(quick, 12*time.Second, 120*time.Second)
+	return bench.Pick(quick, 12*time.Second, 120*time.Second)
 }
 
 func (c tcpCase) run(ctx context.Context, r *bench.Run) error {

@@ -89,7 +89,7 @@ func availableCases(d *bench.Draw) (out []bench.Case) {
 		}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Drawn: c.what,
-			Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 20*time.Second) },
+			Takes: func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 20*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, d, id, i == 0) },
 		})
 	}
@@ -97,12 +97,12 @@ func availableCases(d *bench.Draw) (out []bench.Case) {
 }
 
 func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string, honest bool) error {
-	n := pick(r.Quick, 30, 300)
+	n := bench.Pick(r.Quick, 30, 300)
 	ours, peers, judged, peersJudged := make(pool, n), make(pool, n), make(pool, n), make(pool, n)
 	onAll(ctx, n, func(i int) {
 		p, capacity := c.draw(d.For(fmt.Sprintf("%s/%d", id, i)))
 		ours[i], judged[i] = measureAvailable(p, capacity, d.Seed()+uint64(i), oursAvailable)
-		if i < pick(r.Quick, 10, 60) {
+		if i < bench.Pick(r.Quick, 10, 60) {
 			peers[i], peersJudged[i] = measureAvailable(p, capacity, d.Seed()+uint64(i), pathloads)
 		}
 	})
@@ -129,7 +129,7 @@ func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id 
 	if done := measuredOf(peers); len(done) > 0 {
 		write(r.Sheet(pathload), done)
 	}
-	distribution(r, "available", "available-"+c.name, "Available bandwidth: "+c.what, map[string]pool{bench.Ours: judged, pathload: peersJudged[:pick(r.Quick, 10, 60)]})
+	distribution(r, "available", "available-"+c.name, "Available bandwidth: "+c.what, map[string]pool{bench.Ours: judged, pathload: peersJudged[:bench.Pick(r.Quick, 10, 60)]})
 	if honest {
 		judged.setHonest(r.Sheet(bench.Ours), "available")
 	}
@@ -196,7 +196,7 @@ func availableLab(d *bench.Draw) (out []bench.Case) {
 				bench.NewClaim(id+"/bytes", "maximum of sent bytes in a direction", spentBytes),
 				bench.NewClaim(id+"/aborts", "runs without an estimate", noAborts),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 25*time.Second) },
+			Takes: func(quick bool) time.Duration { return bench.Pick(quick, 5*time.Second, 25*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				t := twoHosts(s)
 				t.Links[0].Seed = d.For(id).Seed()
@@ -218,7 +218,7 @@ func (s *stage) available(ctx context.Context, r *bench.Run, id string, spec lin
 	}
 	var off []float64
 	aborts, maxBytes, bias := 0, 0.0, 0.0
-	late, wanted := 0, pick(r.Quick, 2, 26)
+	late, wanted := 0, bench.Pick(r.Quick, 2, 26)
 	for len(off) < wanted && late < wanted {
 		before, _ := s.WireStats(0)
 		log := filepath.Join(s.dir, "log")

@@ -58,7 +58,7 @@ func capacityCase(d *bench.Draw) bench.Case {
 	}, honestClaims("capacity")...)
 	return bench.Case{
 		Name: name, Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 22*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 5*time.Second, 22*time.Second) },
 		Drawn: "C 100 Mbit/s to 10 Gbit/s on 1 to 4 hops, on two of three of those up to 2 Gbit/s a shaper of 200, 400 or 600 Mbit/s with 1.6, 10 or 100 KB at any hop, cross traffic of 0 to 50 % of each hop",
 		Run: func(ctx context.Context, r *bench.Run) error {
 			n := pathsOf(r.Quick)
@@ -69,7 +69,7 @@ func capacityCase(d *bench.Draw) bench.Case {
 				ours[i] = judge(capacity.Bursts{}.Estimate(samples).Capacity, p.capacity)
 				ours[i].bytes, ours[i].seconds = bytes, seconds
 				// Five binary steps of 20 s of cross traffic at 10 Gbit/s take minutes to compute.
-				if i < pick(r.Quick, 0, 60) && p.capacity <= 2e9 {
+				if i < bench.Pick(r.Quick, 0, 60) && p.capacity <= 2e9 {
 					seeds[i] = seedCapacityOf(p, d.Seed()+uint64(i))
 				}
 			})
@@ -134,7 +134,7 @@ func capacityLab() (out []bench.Case) {
 				bench.NewClaim(id+"/bytes", "maximum of sent bytes in a direction", measuredOnly("MB")),
 				bench.NewClaim(id+"/seconds", "maximum duration for a direction", measuredOnly("s")),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) },
+			Takes: func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 15*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, id) },
 		})
 	}

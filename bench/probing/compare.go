@@ -99,7 +99,7 @@ func compareCases(d *bench.Draw) (out []bench.Case) {
 		}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Drawn: c.what,
-			Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 19*time.Second) },
+			Takes: func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 19*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, d, id, last) },
 		})
 	}
@@ -125,14 +125,14 @@ func race(m sim.Meeting, seed uint64, step func([]probe.JointSample) (probe.Join
 }
 
 func (c ratios) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string, honest bool) error {
-	n := pick(r.Quick, 20, 200)
+	n := bench.Pick(r.Quick, 20, 200)
 	ours, seeds := make(pool, n), make(pool, n)
 	onAll(ctx, n, func(i int) {
 		m, truth := c.draw(d.For(fmt.Sprintf("%s/%d", id, i)))
 		samples, bytes := race(m, d.Seed()+uint64(i), compare.SmallBlocks{}.Next)
 		ours[i] = judge(compare.SmallBlocks{}.Estimate(samples).Ratio, truth)
 		ours[i].bytes = bytes
-		if i < pick(r.Quick, 10, 60) {
+		if i < bench.Pick(r.Quick, 10, 60) {
 			samples, bytes = race(m, d.Seed()+uint64(i), compare.PathComp{}.Next)
 			seeds[i] = judge(compare.PathComp{}.Estimate(samples).Ratio, truth)
 			seeds[i].bytes = bytes
@@ -170,9 +170,9 @@ func equalCase(d *bench.Draw) bench.Case {
 			bench.NewClaim(id+"/bias", "mean ratio of equal paths, deviation from 1", ratioOff, pathComp),
 			bench.NewClaim(id+"/p90", "p90 error of the ratio of equal paths with 10 to 50 % of cross traffic", ratioOff, pathComp),
 		},
-		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 19*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 19*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
-			n := pick(r.Quick, 20, 200)
+			n := bench.Pick(r.Quick, 20, 200)
 			ours, seeds := make([]probe.Estimate, n), make([]probe.Estimate, n)
 			onAll(ctx, n, func(i int) {
 				v := d.For(fmt.Sprintf("%s/%d", id, i))

@@ -32,7 +32,7 @@ func harmCases() (out []bench.Case) {
 				bench.NewClaim(id+"/delay", "p99 of a bystander's round-trip time, minus that without a probe", harmDelay, iperf3),
 				bench.NewClaim(id+"/loss", "loss of a bystander", harmLoss, iperf3),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 9*time.Second, 50*time.Second) },
+			Takes: func(quick bool) time.Duration { return bench.Pick(quick, 9*time.Second, 50*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				return withServer(ctx, twoHosts(s), func(on *stage) error { return on.harm(ctx, r, id) })
 			},
@@ -66,7 +66,7 @@ func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
 		return err
 	}
 	var delays, losses []float64
-	for range pick(r.Quick, 1, 6) {
+	for range bench.Pick(r.Quick, 1, 6) {
 		b, err := s.beside(ctx, func() error { _, err := s.probe(ctx, "path"); return err })
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
 	sheet.SetAll(id+"/delay", delays)
 	sheet.SetAll(id+"/loss", losses)
 	sheet.Note(id+"/delay", "%s ms without a probe", bench.Number(alone.p99))
-	b, err := s.beside(ctx, func() error { return s.fill(ctx, pick(r.Quick, 1, 5)) })
+	b, err := s.beside(ctx, func() error { return s.fill(ctx, bench.Pick(r.Quick, 1, 5)) })
 	if err != nil {
 		return err
 	}

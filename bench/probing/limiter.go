@@ -85,14 +85,14 @@ func limiterCases(d *bench.Draw) []bench.Case {
 	claims = append(claims, honestClaims("limiter-T")...)
 	return []bench.Case{{
 		Name: "limiter/simulated", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 12*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 12*time.Second) },
 		Drawn: "token buckets and policers of 20 Mbit/s to 2 Gbit/s, T of 2 to 40 ms with delta of 3 to 260 packets, senders that run for 0.5 to 20 ms and sleep for 0.5 to 100, processors of 50 to 700 Mbit/s, none; on 1 to 3 hops with queues of 20 to 500 ms and cross traffic of 0 to 50 %",
 		Run:   func(ctx context.Context, r *bench.Run) error { return runLimiters(ctx, r, d) },
 	}, profileCase(d)}
 }
 
 func runLimiters(ctx context.Context, r *bench.Run, d *bench.Draw) error {
-	each := pick(r.Quick, 20, 100)
+	each := bench.Pick(r.Quick, 20, 100)
 	n := each * len(limiterClasses)
 	said := make([]limiter.Result, n)
 	drawn := make([]limited, n)
@@ -181,10 +181,10 @@ func profileCase(d *bench.Draw) bench.Case {
 	}
 	return bench.Case{
 		Name: "limiter/profile", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, time.Second, 2*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, time.Second, 2*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			all := profiles()
-			onAll(ctx, len(all), func(i int) { all[i].run(r.Sheet(bench.Ours), d.Seed(), pick(r.Quick, 5, 20)) })
+			onAll(ctx, len(all), func(i int) { all[i].run(r.Sheet(bench.Ours), d.Seed(), bench.Pick(r.Quick, 5, 20)) })
 			return ctx.Err()
 		},
 	}
@@ -247,7 +247,7 @@ func limiterLab() (out []bench.Case) {
 		s.Rate, s.Delay, s.Queue = unit.Gbit, 5*time.Millisecond, link.Amount{Time: time.Second}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims,
-			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 33*time.Second) },
+			Takes: func(quick bool) time.Duration { return bench.Pick(quick, 5*time.Second, 33*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				return withServer(ctx, twoHosts(s), func(on *stage) error {
 					right, all := 0, 0

@@ -34,7 +34,7 @@ func distribution(r *bench.Run, row, file, title string, who map[string]pool) {
 	}
 	slices.SortFunc(p.Lines, func(a, b plot.Line) int {
 		if (a.Name == bench.Ours) != (b.Name == bench.Ours) {
-			return pick(a.Name == bench.Ours, -1, 1)
+			return bench.Pick(a.Name == bench.Ours, -1, 1)
 		}
 		return 0
 	})

@@ -16,7 +16,7 @@ import (
 const narrowTokenRate, narrowLinkCapacity = "NarrowTokenRate", "NarrowLinkCapacity"
 
 // pathsOf returns the number of paths of a claim.
-func pathsOf(quick bool) int { return pick(quick, 60, 300) }
+func pathsOf(quick bool) int { return bench.Pick(quick, 60, 300) }
 
 // tokenRateCase measures token rates and buckets on random paths: first the capacity, as a user would.
 func tokenRateCase(d *bench.Draw) bench.Case {
@@ -31,7 +31,7 @@ func tokenRateCase(d *bench.Draw) bench.Case {
 	claims = append(claims, honestClaims("tokenrate")...)
 	return bench.Case{
 		Name: name, Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 15*time.Second) },
 		Drawn: "R 50 to 2,000 Mbit/s, buckets of 1.6 KB to 1 MB, cross traffic of 0 to 50 % on each of 1 to 4 hops (Poisson, Pareto), links of 1 Gbit/s and more, stamps 0.5 to 1 us off, clocks up to 50 ppm",
 		Run:   func(ctx context.Context, r *bench.Run) error { return runTokenRate(ctx, r, d, name) },
 	}
@@ -132,7 +132,7 @@ func hugeBucketCase(d *bench.Draw) bench.Case {
 		Name: name, Claims: []bench.Claim{bench.NewClaim(name, "correct joint bounds, without a rate", boundTrue)},
 		Takes: func(bool) time.Duration { return 2 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) error {
-			n := pick(r.Quick, 20, 100)
+			n := bench.Pick(r.Quick, 20, 100)
 			right := make([]float64, n)
 			onAll(ctx, n, func(i int) {
 				v := d.For(fmt.Sprintf("%s/%d", name, i))
@@ -156,12 +156,4 @@ func hugeBucketCase(d *bench.Draw) bench.Case {
 			return ctx.Err()
 		},
 	}
-}
-
-// pick returns the first value for a smoke run, and the second otherwise.
-func pick[T any](quick bool, smoke, full T) T {
-	if quick {
-		return smoke
-	}
-	return full
 }

@@ -57,7 +57,7 @@ func tokenRateLab() (out []bench.Case) {
 		}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Run: c.run,
-			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 22*time.Second) },
+			Takes: func(quick bool) time.Duration { return bench.Pick(quick, 5*time.Second, 22*time.Second) },
 		})
 	}
 	return out
@@ -73,7 +73,7 @@ func (c shaper) bucketClaim() bench.Claim {
 }
 
 // runsOf returns how often a cell is measured: each run has two directions.
-func runsOf(quick bool) int { return pick(quick, 1, 10) }
+func runsOf(quick bool) int { return bench.Pick(quick, 1, 10) }
 
 func (c shaper) run(ctx context.Context, r *bench.Run) error {
 	return withServer(ctx, twoHosts(c.link()), func(s *stage) error {
@@ -143,7 +143,7 @@ func (c shaper) setBucket(sheet *bench.Sheet, said []bucketSaid) {
 
 // iperf sets the peer's values.
 func (c shaper) iperf(ctx context.Context, r *bench.Run, s *stage) error {
-	seconds := pick(r.Quick, 1, 10)
+	seconds := bench.Pick(r.Quick, 1, 10)
 	sent, err := s.iperf(ctx, seconds)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func tuneCase() bench.Case {
 	}
 	return bench.Case{
 		Name: tuneRow, Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 21*time.Second, 70*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 21*time.Second, 70*time.Second) },
 		Run:   runTune,
 	}
 }
@@ -55,7 +55,7 @@ func runTune(ctx context.Context, r *bench.Run) error {
 
 // tune measures the groups' traffic without Headgate's limits, then with those of "headgate tune".
 func (s *stage) tune(ctx context.Context, r *bench.Run) error {
-	took := pick(r.Quick, 7*time.Second, 30*time.Second)
+	took := bench.Pick(r.Quick, 7*time.Second, 30*time.Second)
 	before, dropped, err := s.tenants(ctx, took)
 	if err != nil {
 		return err

@@ -162,10 +162,10 @@ func whereCases(d *bench.Draw) []bench.Case {
 	}
 	return []bench.Case{{
 		Name: "where/figures", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 40*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 40*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			sheet := r.Sheet(bench.Ours)
-			onAll(ctx, len(figures), func(i int) { figures[i].run(sheet, d.Seed(), pick(r.Quick, 10, 100)) })
+			onAll(ctx, len(figures), func(i int) { figures[i].run(sheet, d.Seed(), bench.Pick(r.Quick, 10, 100)) })
 			return ctx.Err()
 		},
 	}, locationCase(d)}
@@ -242,9 +242,9 @@ func locationCase(d *bench.Draw) bench.Case {
 	}
 	return bench.Case{
 		Name: "where/locations", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 25*time.Second) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 5*time.Second, 25*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
-			runs := pick(r.Quick, 3, 15)
+			runs := bench.Pick(r.Quick, 3, 15)
 			onAll(ctx, len(places), func(i int) { places[i].measure(r, d.Seed(), runs) })
 			return ctx.Err()
 		},

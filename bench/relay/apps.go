@@ -145,15 +145,15 @@ func appCases() (out []bench.Case) {
 	none := bench.Target{Op: "<=", Value: 0, Unit: "logs"}
 	for _, app := range theApplications {
 		id := "apps/" + app.name
-		size := func(quick bool) int { return pick(quick, 500_000, 4_000_000) }
+		size := func(quick bool) int { return bench.Pick(quick, 500_000, 4_000_000) }
 		out = append(out, bench.Case{
 			Name: id,
 			Claims: []bench.Claim{
 				bench.NewClaim(id, "rate of the unmodified application", direct),
 				bench.NewClaim(id+"/address", "server's logs without the client's address", none),
 			},
-			Takes:     func(quick bool) time.Duration { return pick(quick, 20*time.Second, 70*time.Second) },
-			Alongside: func(quick bool) string { return pick(quick, "apps", "") },
+			Takes:     func(quick bool) time.Duration { return bench.Pick(quick, 20*time.Second, 70*time.Second) },
+			Alongside: func(quick bool) string { return bench.Pick(quick, "apps", "") },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				without, _, err := appTime(ctx, app, directCUBIC, size(r.Quick))
 				if err != nil {
@@ -165,7 +165,7 @@ func appCases() (out []bench.Case) {
 				}
 				sheet := r.Sheet(bench.Ours)
 				sheet.Set(id, 100*without.Seconds()/with.Seconds())
-				sheet.Set(id+"/address", pick(logged, 0.0, 1.0))
+				sheet.Set(id+"/address", bench.Pick(logged, 0.0, 1.0))
 				sheet.Note(id, "%s s, direct %s s, for %s MB", bench.Number(with.Seconds()), bench.Number(without.Seconds()), bench.Number(float64(size(r.Quick))/1e6))
 				return nil
 			},

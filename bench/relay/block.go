@@ -34,7 +34,7 @@ func blockCase() bench.Case {
 		Name: "block", Claims: claims,
 		Takes: func(quick bool) time.Duration {
 			n := len(blockSizes)
-			return time.Duration(n*pick(quick, 1, 2)) * (pick(quick, 2*time.Second, 30*time.Second) + 4*time.Second)
+			return time.Duration(n*bench.Pick(quick, 1, 2)) * (bench.Pick(quick, 2*time.Second, 30*time.Second) + 4*time.Second)
 		},
 		Run: func(ctx context.Context, r *bench.Run) error {
 			methods := []method{relayed(bench.Ours, agentOptions{plain: true, path: "streams: 4"}), directCUBIC}
@@ -45,7 +45,7 @@ func blockCase() bench.Case {
 				rates := map[int]float64{}
 				best := 0.0
 				for _, size := range blockSizes {
-					rate, over, err := writeBlocks(ctx, p, m, size, pick(r.Quick, 2*time.Second, 30*time.Second))
+					rate, over, err := writeBlocks(ctx, p, m, size, bench.Pick(r.Quick, 2*time.Second, 30*time.Second))
 					if err != nil {
 						return fmt.Errorf("%s, %d bytes: %w", m.name, size, err)
 					}

@@ -21,7 +21,7 @@ func costCases() (out []bench.Case) {
 			Name:   id,
 			Claims: []bench.Claim{bench.NewClaim(id, "processor time of the busier agent per byte", c.target, proxy.name)},
 			Takes: func(quick bool) time.Duration {
-				return time.Duration(pick(quick, 2, 3)) * (length(quick) + 4*time.Second)
+				return time.Duration(bench.Pick(quick, 2, 3)) * (length(quick) + 4*time.Second)
 			},
 			Run: func(ctx context.Context, r *bench.Run) error {
 				t := throughput{paths: paths(path{500 * unit.Mbit, 10 * ms, 0})}

@@ -20,9 +20,9 @@ func fadeCase() bench.Case {
 	for _, m := range peers {
 		names = append(names, m.name)
 	}
-	falls := func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) }
-	after := func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) }
-	lasts := func(quick bool) time.Duration { return pick(quick, 3*time.Second, 20*time.Second) }
+	falls := func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 15*time.Second) }
+	after := func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 15*time.Second) }
+	lasts := func(quick bool) time.Duration { return bench.Pick(quick, 3*time.Second, 20*time.Second) }
 	return bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
@@ -30,7 +30,7 @@ func fadeCase() bench.Case {
 			bench.NewClaim(id+"/stall", "longest time without a byte, after the first", stall, names...),
 		},
 		Takes: func(quick bool) time.Duration {
-			return time.Duration(pick(quick, 1, len(peers)+1)) * (falls(quick) + lasts(quick) + after(quick) + 5*time.Second)
+			return time.Duration(bench.Pick(quick, 1, len(peers)+1)) * (falls(quick) + lasts(quick) + after(quick) + 5*time.Second)
 		},
 		Alongside: slowBatch,
 		Run: func(ctx context.Context, r *bench.Run) error {

@@ -19,7 +19,7 @@ func overUseCase() bench.Case {
 	c := throughput{paths: paths(path{600 * unit.Mbit, 25 * ms, 0})}
 	fixed := []int{1, 2, 5, 10, 20, 100}
 	settled := relayed(bench.Ours, agentOptions{path: "first_streams: 100"})
-	long := func(quick bool) time.Duration { return pick(quick, 6*time.Second, 90*time.Second) }
+	long := func(quick bool) time.Duration { return bench.Pick(quick, 6*time.Second, 90*time.Second) }
 	return bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
@@ -27,7 +27,7 @@ func overUseCase() bench.Case {
 			bench.NewClaim(id+"/streams", "streams at the end", counted),
 		},
 		Takes: func(quick bool) time.Duration {
-			return long(quick) + time.Duration(pick(quick, 1, len(fixed)))*(length(quick)+4*time.Second)
+			return long(quick) + time.Duration(bench.Pick(quick, 1, len(fixed)))*(length(quick)+4*time.Second)
 		},
 		Run: func(ctx context.Context, r *bench.Run) error {
 			got, u, err := trial{paths: c.paths, method: settled, flows: []traffic.Flow{greedy("cubic")}, length: long(r.Quick)}.run(ctx)
@@ -36,7 +36,7 @@ func overUseCase() bench.Case {
 			}
 			mine := got.Flow("f").Between(long(r.Quick)*2/3, long(r.Quick)).DeliveredRate()
 			best, of := 0.0, 0
-			for _, n := range pick(r.Quick, []int{5}, fixed) {
+			for _, n := range bench.Pick(r.Quick, []int{5}, fixed) {
 				rate, _, _, err := c.measure(ctx, relayed("fixed", agentOptions{path: fmt.Sprintf("streams: %d", n)}), r.Quick)
 				if err != nil {
 					return err

@@ -21,7 +21,7 @@ func shortCases() (out []bench.Case) {
 		if c.size >= 1_000_000 {
 			claims = append(claims, bench.NewClaim(id+"/part", "median time, of direct CUBIC's", part75))
 		}
-		times := func(quick bool) int { return pick(quick, 3, 15) }
+		times := func(quick bool) int { return bench.Pick(quick, 3, 15) }
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Alongside: slowBatch,
 			Takes: func(quick bool) time.Duration { return 2 * (4*time.Second + time.Duration(times(quick))*time.Second) },
@@ -68,12 +68,12 @@ func shortCases() (out []bench.Case) {
 func besideCase() bench.Case {
 	const id = "short/10KB-beside-greedy"
 	peers := []method{directCUBIC, directBBR}
-	took := func(quick bool) time.Duration { return pick(quick, 4*time.Second, 30*time.Second) }
+	took := func(quick bool) time.Duration { return bench.Pick(quick, 4*time.Second, 30*time.Second) }
 	return bench.Case{
 		Name:   id,
 		Claims: []bench.Claim{bench.NewClaim(id, "median time of 10 KB from the first SYN to the last byte, 500 Mbit/s, 20 ms", bench.Target{Op: bench.Measured, Unit: "ms"}, directCUBIC.name, directBBR.name)},
 		Takes: func(quick bool) time.Duration {
-			return time.Duration(pick(quick, 1, len(peers)+1)) * (took(quick) + 5*time.Second)
+			return time.Duration(bench.Pick(quick, 1, len(peers)+1)) * (took(quick) + 5*time.Second)
 		},
 		Alongside: slowBatch,
 		Run: func(ctx context.Context, r *bench.Run) error {

@@ -71,7 +71,9 @@ func throughputCases() (out []bench.Case) {
 		if sum(c.paths) >= unit.Gbit {
 			together = 2
 		}
-		one.Alongside = func(quick bool) string { return pick(quick, fmt.Sprintf("%d at a time, %d", together, n/together), "") }
+		one.Alongside = func(quick bool) string {
+			return bench.Pick(quick, fmt.Sprintf("%d at a time, %d", together, n/together), "")
+		}
 		out = append(out, one)
 	}
 	return out
@@ -115,8 +117,8 @@ func (c throughput) bench() bench.Case {
 }
 
 // steady is when the steady state begins, and length how long a connection is measured.
-func steady(quick bool) time.Duration { return pick(quick, time.Second, 10*time.Second) }
-func length(quick bool) time.Duration { return pick(quick, 3*time.Second, 40*time.Second) }
+func steady(quick bool) time.Duration { return bench.Pick(quick, time.Second, 10*time.Second) }
+func length(quick bool) time.Duration { return bench.Pick(quick, 3*time.Second, 40*time.Second) }
 
 // measure returns the rate of one connection by a method, in the steady state and from the first second on.
 func (c throughput) measure(ctx context.Context, m method, quick bool) (rate, all float64, u usage, err error) {
@@ -178,12 +180,4 @@ func (c throughput) run(ctx context.Context, r *bench.Run) error {
 }
 
 // slowBatch are the cases that a smoke run measures together, because they load the machine little.
-func slowBatch(quick bool) string { return pick(quick, "slow", "") }
-
-// pick returns the first value for a smoke run, and the second otherwise.
-func pick[T any](quick bool, smoke, full T) T {
-	if quick {
-		return smoke
-	}
-	return full
-}
+func slowBatch(quick bool) string { return bench.Pick(quick, "slow", "") }

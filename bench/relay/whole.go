@@ -29,7 +29,7 @@ const wholeConns, slowReaders = 200, 20
 func wholeCase() bench.Case {
 	const id = "whole"
 	none := func(unit string) bench.Target { return bench.Target{Op: "<=", Value: 0, Unit: unit} }
-	size := func(quick bool) int64 { return pick[int64](quick, 100e6, 10e9) }
+	size := func(quick bool) int64 { return bench.Pick[int64](quick, 100e6, 10e9) }
 	return bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
@@ -37,7 +37,7 @@ func wholeCase() bench.Case {
 			bench.NewClaim(id+"/descriptors", "descriptors of both agents after all connections, beyond those before", none("descriptors")),
 			bench.NewClaim(id+"/memory", "memory of the busier agent after 100 more connections than after 100", bench.Target{Op: "<=", Value: 20, Unit: "%"}),
 		},
-		Takes: func(quick bool) time.Duration { return pick(quick, 20*time.Second, 8*time.Minute) },
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 20*time.Second, 8*time.Minute) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			return wholeRun(ctx, r, id, size(r.Quick))
 		},
@@ -71,7 +71,7 @@ func wholeEvents(t *lab.Topology, length time.Duration) (out []lab.Event) {
 
 func wholeRun(ctx context.Context, r *bench.Run, id string, size int64) (err error) {
 	t, all := wholePaths()
-	length := pick(r.Quick, 8*time.Second, 5*time.Minute)
+	length := bench.Pick(r.Quick, 8*time.Second, 5*time.Minute)
 	t.Timeline, t.Duration = wholeEvents(t, length), length
 	l, agents, down, err := ours.up(ctx, t, all)
 	if err != nil {

@@ -1,10 +1,11 @@
-package fabric
+package inmemory
 
 import (
 	"bytes"
 	"encoding/json"
 	"io"
 	"net"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -16,16 +17,15 @@ import (
 
 // A network in memory is connected, has what was asked for, and is the same each time.
 func TestMemoryPlan(t *testing.T) {
-	m := memory{Switches: 50, Cables: 120, Hosts: 70, Seed: 3}
-	p := m.plan()
-	e := p.expected()
-	if len(p.cables) != 120 || len(e.Links) != 240 || len(e.Switches) != 50 || len(e.Hosts) != 70 {
-		t.Errorf("%d cables, %d links, %d switches, %d ports of hosts", len(p.cables), len(e.Links), len(e.Switches), len(e.Hosts))
+	m := Network{Switches: 50, Cables: 120, Hosts: 70, Seed: 3}
+	p := m.Plan()
+	if len(p.Cables) != 120 || len(p.Ports) != 50 || len(p.Hosts) != 70 {
+		t.Errorf("%d cables, %d switches, %d ports of hosts", len(p.Cables), len(p.Ports), len(p.Hosts))
 	}
-	if e.differs(m.plan().expected()) != "" {
+	if !reflect.DeepEqual(p, m.Plan()) {
 		t.Error("it is different the second time")
 	}
-	topology, err := p.topology(-1)
+	topology, err := p.Topology(-1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestMemoryPlan(t *testing.T) {
 			}
 		}
 	}
-	if cut, err := p.topology(7); err != nil || len(cut.Links()) != 238 {
+	if cut, err := p.Topology(7); err != nil || len(cut.Links()) != 238 {
 		t.Errorf("%v, %v", cut, err)
 	}
 }
@@ -54,11 +54,11 @@ func TestSplitter(t *testing.T) {
 		want, stream = append(want, b), append(stream, b...)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var s splitter
+		var s Splitter
 		var got [][]byte
 		for rest := stream; len(rest) > 0; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "part")
-			s.add(rest[:n], func(m []byte) { got = append(got, slices.Clone(m)) })
+			s.Add(rest[:n], func(m []byte) { got = append(got, slices.Clone(m)) })
 			rest = rest[n:]
 		}
 		if !slices.EqualFunc(got, want, bytes.Equal) || len(s.rest) != 0 {
@@ -78,7 +78,7 @@ func TestChild(t *testing.T) {
 	answersOut, answers := io.Pipe()
 	ended := make(chan error)
 	go func() { ended <- Child(ordersIn, answers) }()
-	tell := func(o order) (r report) {
+	tell := func(o Order) (r Report) {
 		t.Helper()
 		if err := json.NewEncoder(orders).Encode(o); err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestChild(t *testing.T) {
 		}
 		return r
 	}
-	tell(order{Do: "start", Network: &memory{Switches: 1, Controllers: []string{l.Addr().String()}}})
+	tell(Order{Do: "start", Network: &Network{Switches: 1, Controllers: []string{l.Addr().String()}}})
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -105,9 +105,9 @@ func TestChild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until := func(what string, is func(report) bool) {
+	until := func(what string, is func(Report) bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !is(tell(order{Do: "look"})); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); !is(tell(Order{Do: "look"})); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("after 20 s it is not so that %s", what)
 			}
@@ -115,15 +115,15 @@ func TestChild(t *testing.T) {
 	}
 	send(openflow.NewHello(openflow.Version))
 	send(&openflow.RoleRequest{Role: openflow.Role{Role: openflow.RoleMaster, GenerationID: 1}})
-	until("there is a master", func(r report) bool {
+	until("there is a master", func(r Report) bool {
 		return r.Connected == 1 && r.LastChange == 0 && r.Masters["0000000000001000"].Controller == l.Addr().String()
 	})
-	if r := tell(order{Do: "look"}); r.Two != 0 || len(r.Mods) != 0 {
+	if r := tell(Order{Do: "look"}); r.Two != 0 || len(r.Mods) != 0 {
 		t.Errorf("%+v", r)
 	}
 	send(&openflow.EchoRequest{})
 	send(&openflow.FlowMod{Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny})
-	until("a change is seen", func(r report) bool { return r.LastChange > 0 })
+	until("a change is seen", func(r Report) bool { return r.LastChange > 0 })
 	orders.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -1,4 +1,4 @@
-package fabric
+package inmemory
 
 import (
 	"context"
@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,19 +18,32 @@ import (
 	"headgate.dev/headgate/fabric/openflow/oftest"
 	"headgate.dev/headgate/fabric/program"
 	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
-// order is what the bench tells its child process, which has the switches in memory, and report the answer. Times are of the
+// Order is what the bench tells its child process, which has the switches in memory, and Report the answer. Times are of the
 // monotonic clock, ns.
-type order struct {
-	// Do is "start" with a Network, "announce" for hosts within Within, "cut" of a Cable, "join" of it, "labels", or "look".
+type Order struct {
+	// Do is "start" with a Network, "announce" for hosts within Within, "cut" of a Cable, "join" of it, "labels", "send" of Streams, "record", or
+	// "look".
 	Do      string        `json:"do"`
-	Network *memory       `json:"network,omitempty"`
+	Network *Network      `json:"network,omitempty"`
 	Cable   int           `json:"cable,omitempty"`
 	Within  time.Duration `json:"within,omitempty"`
+	// Streams are those of hosts. The first order begins them, and each later one has the same with other rates.
+	Streams []Stream `json:"streams,omitempty"`
 }
 
-type report struct {
+// Stream is UDP from one host to another at a rate. Hosts count from 0.
+type Stream struct {
+	From int       `json:"from"`
+	To   int       `json:"to"`
+	Port uint16    `json:"port"` // at To
+	Rate unit.Rate `json:"rate"`
+}
+
+// Report is the answer to an Order.
+type Report struct {
 	Error string `json:"error,omitempty"`
 	// At is when the order was executed.
 	At int64 `json:"at"`
@@ -36,25 +52,26 @@ type report struct {
 	FirstOpen int64 `json:"first_open"`
 	// LastChange is when a controller last sent a change of a flow, a group or a meter.
 	LastChange int64 `json:"last_change"`
-	// Mods are the changes of flows and groups since the last "cut" or "join".
-	Mods []mod `json:"mods,omitempty"`
+	// Mods are the changes of flows, groups and meters since the last "cut", "join" or "record".
+	Mods []Mod `json:"mods,omitempty"`
 	// Two is how often a look, each 10 ms, has found a switch with two masters, of Looks.
 	Two   int `json:"two"`
 	Looks int `json:"looks"`
 	// Masters is the controller of the highest generation that asked each switch to be its master, and since when: a switch
 	// refuses others.
-	Masters map[string]master `json:"masters,omitempty"`
+	Masters map[string]Master `json:"masters,omitempty"`
 	// Labels are those of the switches.
 	Labels map[uint64]uint16 `json:"labels,omitempty"`
 }
 
-// mod is a change that a switch was told.
-type mod struct {
+// Mod is a change that a switch was told.
+type Mod struct {
 	Switch  uint64 `json:"switch"`
 	Message []byte `json:"message"`
 }
 
-type master struct {
+// Master is a controller that leads a switch.
+type Master struct {
 	Controller string `json:"controller"`
 	Since      int64  `json:"since"`
 	Generation uint64 `json:"generation"`
@@ -65,28 +82,31 @@ type child struct {
 	net    *oftest.Network
 	cables []*oftest.Cable
 	hosts  []*oftest.Host
+	sent   []*oftest.Stream
+	rates  []unit.Rate // of sent
 
 	mu        sync.Mutex
 	connected int
 	firstOpen int64
 	last      int64
 	recording bool
-	mods      []mod
+	mods      []Mod
 	two       int
 	looks     int
-	masters   map[string]master
+	masters   map[string]Master
 }
 
 // Child carries out the orders of the bench, which is its parent, until they end.
 func Child(in io.Reader, out io.Writer) error {
-	// A thousand switches have 13 million flows, which stay: twice their memory would be more than most machines have.
-	debug.SetGCPercent(15)
+	// A thousand switches have 13 million flows, which stay: twice their memory would be more than most machines have. Until then the collector
+	// may leave the processors to the switches.
+	debug.SetMemoryLimit(availableMemory() * 3 / 4)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	c := &child{masters: map[string]master{}}
+	c := &child{masters: map[string]Master{}}
 	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
 	for {
-		var o order
+		var o Order
 		if err := orders.Decode(&o); err != nil {
 			return nil // the parent has ended
 		}
@@ -102,10 +122,21 @@ func Child(in io.Reader, out io.Writer) error {
 	}
 }
 
-func (c *child) carryOut(ctx context.Context, o order) (err error) {
+// availableMemory returns what the machine has left, in bytes, or 4 GiB if it does not say (proc_meminfo(5)).
+func availableMemory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	_, rest, ok := strings.Cut(string(text), "MemAvailable:")
+	kilobytes := int64(0)
+	if _, scan := fmt.Sscan(rest, &kilobytes); err != nil || !ok || scan != nil {
+		return 4 << 30
+	}
+	return kilobytes << 10
+}
+
+func (c *child) carryOut(ctx context.Context, o Order) (err error) {
 	switch o.Do {
 	case "start":
-		if c.net, c.cables, c.hosts, err = o.Network.plan().build(); err != nil {
+		if c.net, c.cables, c.hosts, err = o.Network.Plan().build(); err != nil {
 			return err
 		}
 		for _, s := range c.net.Switches() {
@@ -129,9 +160,41 @@ func (c *child) carryOut(ctx context.Context, o order) (err error) {
 			return c.cables[o.Cable].Plug()
 		}
 		c.cables[o.Cable].Unplug()
+	case "send":
+		return c.send(o.Streams)
+	case "record":
+		c.mu.Lock()
+		c.recording, c.mods = true, nil
+		c.mu.Unlock()
 	case "look", "labels":
 	default:
 		return fmt.Errorf("unknown order %q", o.Do)
+	}
+	return nil
+}
+
+// streamStep is how often what streams carry is computed.
+const streamStep = 200 * time.Millisecond
+
+// send begins streams, or changes their rates.
+func (c *child) send(streams []Stream) error {
+	if c.sent == nil {
+		for _, s := range streams {
+			from, to := c.hosts[s.From], c.hosts[s.To]
+			frame := oftest.UDPFrame(from.MAC(), to.MAC(), netip.AddrPortFrom(from.Addr(false), 4000), netip.AddrPortFrom(to.Addr(false), s.Port), 1200)
+			c.sent, c.rates = append(c.sent, c.net.AddStream(from, frame, s.Rate)), append(c.rates, s.Rate)
+		}
+		c.net.AdvanceEvery(streamStep)
+		return nil
+	}
+	if len(streams) != len(c.sent) {
+		return fmt.Errorf("%d rates of %d streams", len(streams), len(c.sent))
+	}
+	for i, s := range streams {
+		if s.Rate != c.rates[i] {
+			c.sent[i].SetRate(s.Rate)
+			c.rates[i] = s.Rate
+		}
 	}
 	return nil
 }
@@ -178,13 +241,13 @@ func (c *child) sees(s *oftest.Switch, from string, m []byte) {
 			return
 		}
 		id, asked := fmt.Sprintf("%016x", s.DatapathID()), r.(*openflow.RoleRequest).Role
-		if has := c.masters[id]; asked.Role == openflow.RoleMaster && (has == master{} || asked.GenerationID > has.Generation) {
-			c.masters[id] = master{from, now, asked.GenerationID}
+		if has := c.masters[id]; asked.Role == openflow.RoleMaster && (has == Master{} || asked.GenerationID > has.Generation) {
+			c.masters[id] = Master{from, now, asked.GenerationID}
 		}
 	case openflow.TypeFlowMod, openflow.TypeGroupMod, openflow.TypeMeterMod:
 		c.last = now
 		if c.recording {
-			c.mods = append(c.mods, mod{s.DatapathID(), slices.Clone(m)})
+			c.mods = append(c.mods, Mod{s.DatapathID(), slices.Clone(m)})
 		}
 	}
 }
@@ -214,9 +277,9 @@ func (c *child) watchMasters(ctx context.Context) {
 	}
 }
 
-func (c *child) report(o order) report {
+func (c *child) report(o Order) Report {
 	c.mu.Lock()
-	r := report{Connected: c.connected, FirstOpen: c.firstOpen, LastChange: c.last, Two: c.two, Looks: c.looks, Masters: map[string]master{}}
+	r := Report{Connected: c.connected, FirstOpen: c.firstOpen, LastChange: c.last, Two: c.two, Looks: c.looks, Masters: map[string]Master{}}
 	for id, m := range c.masters {
 		r.Masters[id] = m
 	}

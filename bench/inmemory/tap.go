@@ -1,4 +1,4 @@
-package fabric
+package inmemory
 
 import (
 	"net"
@@ -6,12 +6,12 @@ import (
 	"headgate.dev/headgate/fabric/openflow"
 )
 
-// splitter divides a stream of OpenFlow into messages, whatever the parts in which it comes.
-type splitter struct{ rest []byte }
+// Splitter divides a stream of OpenFlow into messages, whatever the parts in which it comes.
+type Splitter struct{ rest []byte }
 
-// add adds bytes, and calls on with each whole message, which is valid until it returns. A stream that is no OpenFlow is left
+// Add adds bytes, and calls on with each whole message, which is valid until it returns. A stream that is no OpenFlow is left
 // alone from there on.
-func (s *splitter) add(b []byte, on func(message []byte)) {
+func (s *Splitter) Add(b []byte, on func(message []byte)) {
 	s.rest = append(s.rest, b...)
 	at := 0
 	for {
@@ -32,7 +32,7 @@ func (s *splitter) add(b []byte, on func(message []byte)) {
 // tapped is a switch's connection to a controller, of which each message from the controller is seen.
 type tapped struct {
 	net.Conn
-	split splitter
+	split Splitter
 	on    func(message []byte)
 }
 
@@ -40,7 +40,7 @@ type tapped struct {
 func (t *tapped) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	if n > 0 {
-		t.split.add(b[:n], t.on)
+		t.split.Add(b[:n], t.on)
 	}
 	return n, err
 }

@@ -1,4 +1,4 @@
-package fabric
+package inmemory
 
 import (
 	"context"
@@ -6,16 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
 )
 
 // ChildCommand are the arguments with which this program runs Child.
 var ChildCommand = []string{"bench", "switches-in-memory"}
 
-// offspring is the child process, which has switches in memory: its processor time is not the controller's, nor the bench's.
-type offspring struct {
+// Process is the child process.
+type Process struct {
 	cmd     *exec.Cmd
 	wait    func() error
 	orders  io.WriteCloser
@@ -23,9 +25,9 @@ type offspring struct {
 	said    *bench.Tail
 }
 
-// beget starts the child. do calls a function in the namespace of its network.
-func beget(do func(func() error) error) (*offspring, error) {
-	self, err := executable()
+// Start starts the child. do calls a function in the namespace of its network.
+func Start(do func(func() error) error) (*Process, error) {
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -33,18 +35,18 @@ func beget(do func(func() error) error) (*offspring, error) {
 	return adopt(c, func() error { return do(c.Start) }, c.Wait)
 }
 
-// begetAtSwitches starts the child beside the real switches.
-func begetAtSwitches(n *network) (*offspring, error) {
-	self, err := executable()
+// StartAt starts the child beside the real switches of a lab.
+func StartAt(s *lab.Switch) (*Process, error) {
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := n.Switch(n.Topology.Switches[0].Name).Command(context.Background(), self, ChildCommand...)
+	c := s.Command(context.Background(), self, ChildCommand...)
 	return adopt(c.Cmd, c.Start, c.Wait)
 }
 
-func adopt(c *exec.Cmd, start, wait func() error) (_ *offspring, err error) {
-	o := &offspring{cmd: c, wait: wait, said: &bench.Tail{Keep: keptOutput}}
+func adopt(c *exec.Cmd, start, wait func() error) (_ *Process, err error) {
+	o := &Process{cmd: c, wait: wait, said: &bench.Tail{Keep: 1 << 20}}
 	o.cmd.Stderr = o.said
 	if o.orders, err = o.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -57,8 +59,8 @@ func adopt(c *exec.Cmd, start, wait func() error) (_ *offspring, err error) {
 	return o, start()
 }
 
-// tell gives an order, and returns the report after it.
-func (o *offspring) tell(what order) (r report, err error) {
+// Tell gives an order, and returns the report after it.
+func (o *Process) Tell(what Order) (r Report, err error) {
 	if err := json.NewEncoder(o.orders).Encode(what); err != nil {
 		return r, fmt.Errorf("the switches in memory have ended: %w: %s", err, bench.LastLines(o.said.String()))
 	}
@@ -71,10 +73,14 @@ func (o *offspring) tell(what order) (r report, err error) {
 	return r, nil
 }
 
-// usage is the processor time in seconds of the child.
-func (o *offspring) usage() float64 { return bench.Ran(o.cmd.Process.Pid).Seconds() }
+// Usage is the processor time in seconds of the child.
+func (o *Process) Usage() float64 { return bench.Ran(o.cmd.Process.Pid).Seconds() }
 
-func (o *offspring) close() error {
+// PID is the id of the child process.
+func (o *Process) PID() int { return o.cmd.Process.Pid }
+
+// Close ends the child.
+func (o *Process) Close() error {
 	if o == nil {
 		return nil
 	}

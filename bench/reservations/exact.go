@@ -1,0 +1,156 @@
+package reservations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/share/sharetest"
+	"headgate.dev/headgate/unit"
+)
+
+func exactCases(d *bench.Draw) []bench.Case {
+	over := "seconds in which a flow of UDP passes more than 105 % of its limit, "
+	takes := bench.Takes(30*time.Second, 130*time.Second)
+	return []bench.Case{
+		{
+			Name: "exact/static", Takes: takes, Run: func(ctx context.Context, r *bench.Run) error { return exact(ctx, r, "static", d.Seed()) },
+			Claims: []bench.Claim{bench.NewClaim("exact/static", over+"with limits that do not change", over105).WithPaper(35)},
+		},
+		{
+			Name: "exact/adaptive", Takes: takes, Run: func(ctx context.Context, r *bench.Run) error { return exact(ctx, r, "adaptive", d.Seed()) },
+			Claims: []bench.Claim{
+				bench.NewClaim("exact/adaptive", over+"with limits that follow random demand", over105).WithPaper(5),
+			},
+		},
+		{
+			Name: "exact/lost", Takes: takes, Run: inside,
+			Claims: []bench.Claim{bench.NewClaim("exact/lost", "datagrams of QoS flows that are lost inside their limits, while others overload the link", lostPart).WithPaper(5)},
+		},
+	}
+}
+
+// exact compares what arrives in each second with the highest limit in it, and in a second before and after: a limit is in force at the switch when
+// a message has arrived there, and is read up to 100 ms later.
+func exact(ctx context.Context, r *bench.Run, scheme string, seed uint64) (err error) {
+	const factor = 10 // 50 Mbit/s
+	table := sharetest.Scenarios[3].At(factor)
+	d := thesis(sharetest.LinkRate * factor)
+	d.scheme = scheme
+	n, err := d.up(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	var all []promise
+	var flows []traffic.Flow
+	rates := table.Random(seed)
+	for i, f := range table.Flows {
+		one := traffic.Flow{Name: strings.ToLower(f.Name), From: hostName(i + 1), To: hostName(i + 6), Protocol: traffic.UDP, DstPort: uint16(5001 + i)}
+		if f.Class == share.BestEffort {
+			one.Schedule = traffic.Constant(3 * sharetest.LinkRate * factor / 5)
+		} else {
+			all = append(all, promise{name: one.Name, from: one.From, to: one.To, rate: f.Reserved, class: f.Class, protocol: "udp", port: 5001 + i})
+			for k, at := range rates {
+				one.Schedule = append(one.Schedule, traffic.Step{At: time.Duration(k) * 5 * time.Second, Rate: at[i]})
+			}
+		}
+		flows = append(flows, one)
+	}
+	if err := n.reserve(ctx, all...); err != nil {
+		return err
+	}
+	w, err := n.watch(ctx)
+	if err != nil {
+		return err
+	}
+	began, origin := time.Now(), traffic.MonotonicNow()
+	session, err := traffic.Start(ctx, n.Host, flows, traffic.Options{Duration: bench.Pick(r.Quick, 15*time.Second, 110*time.Second), Interval: time.Second})
+	if err != nil {
+		w.stop()
+		return err
+	}
+	result := session.Wait()
+	limits := w.stop()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	start := began.Add(time.Duration(result.StartMonotonicNs - origin))
+	seconds, beyond, worst := 0, 0, 0.0
+	for _, p := range all {
+		for _, i := range result.Flow(p.name).Intervals {
+			from := start.Add(time.Duration(i.StartSeconds * 1e9))
+			limit, ok := highest(limits[p.name], from.Add(-time.Second), from.Add(2*time.Second))
+			if !ok {
+				return fmt.Errorf("no limit of %s was read", p.name)
+			}
+			seconds++
+			part := i.DeliveredRate() / limit
+			worst = max(worst, part)
+			if part > 1.05 {
+				beyond++
+			}
+		}
+	}
+	id, sheet := "exact/"+scheme, r.Sheet(bench.Ours)
+	sheet.Set(id, 100*float64(beyond)/float64(seconds))
+	sheet.Note(id, "%d of %d seconds of four flows; the most is %.1f %% of a limit", beyond, seconds, 100*worst)
+	return nil
+}
+
+// inside lets four flows send somewhat less than is reserved, while a fifth reservation and the rest overload the link.
+func inside(ctx context.Context, r *bench.Run) (err error) {
+	const factor = 10
+	table := sharetest.Scenarios[3].At(factor)
+	n, err := thesis(sharetest.LinkRate * factor).up(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	var all []promise
+	var flows []traffic.Flow
+	for i, f := range table.Flows {
+		one := traffic.Flow{Name: strings.ToLower(f.Name), From: hostName(i + 1), To: hostName(i + 6), Protocol: traffic.UDP, DstPort: uint16(5001 + i), Schedule: traffic.Constant(f.Reserved * 97 / 100)}
+		switch f.Class {
+		case share.BestEffort:
+			one.Schedule = traffic.Constant(3 * sharetest.LinkRate * factor / 5)
+		case 4: // offers more than it has
+			one.Schedule = traffic.Constant(2 * f.Reserved)
+			fallthrough
+		default:
+			all = append(all, promise{name: one.Name, from: one.From, to: one.To, rate: f.Reserved, class: f.Class, protocol: "udp", port: 5001 + i})
+		}
+		flows = append(flows, one)
+	}
+	if err := n.reserve(ctx, all...); err != nil {
+		return err
+	}
+	session, err := traffic.Start(ctx, n.Host, flows, traffic.Options{Duration: bench.Pick(r.Quick, 15*time.Second, 110*time.Second), Interval: time.Second})
+	if err != nil {
+		return err
+	}
+	result := session.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var sent, lost uint64
+	for _, p := range all {
+		if p.class < 4 {
+			t := result.Flow(p.name).Total
+			sent, lost = sent+t.Datagrams, lost+t.LostDatagrams
+		}
+	}
+	if sent == 0 {
+		return errors.New("nothing was sent")
+	}
+	sheet := r.Sheet(bench.Ours)
+	sheet.Set("exact/lost", 100*float64(lost)/float64(sent))
+	over := result.Flow("qos4").Total
+	sheet.Note("exact/lost", "%d of %d datagrams of three flows at 97 %% of their reservations, from the first second on; a fourth offers twice its reservation and loses %.0f %%, and the rest has %v", lost, sent, 100*float64(over.LostDatagrams)/float64(max(1, over.Datagrams)), unit.Rate(result.Flow("be").Total.DeliveredRate()))
+	return nil
+}

@@ -1,0 +1,401 @@
+package reservations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/share/sharetest"
+	"headgate.dev/headgate/unit"
+)
+
+// method is a scheme with the queues that it needs at the bottleneck (reservations, section 4.2).
+type method struct {
+	name, scheme string
+	// queues are the classes of each queue; nil is a FIFO.
+	queues [][]int
+	// without reserves nothing: the queues alone divide the link.
+	without bool
+}
+
+var (
+	thesisMethod = method{name: "adaptive (thesis)", scheme: "thesis"}
+	staticMethod = method{name: "static meters", scheme: "static"}
+	queueMethod  = method{name: "queues", scheme: "queues", queues: sharetest.DiffServ.Classes, without: true}
+	hybridMethod = method{name: "hybrid", scheme: "hybrid", queues: sharetest.Hybrid.Classes}
+	ourMethod    = method{name: bench.Ours}
+	// peers are in the order in which they are measured: queues first, which others are compared with.
+	peers = []method{queueMethod, thesisMethod, staticMethod, hybridMethod}
+)
+
+func peerNames() (all []string) {
+	for _, m := range peers {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// Gains of the paper over queues, and the change of the total (reservations, section 5.2), in percent.
+const paperRandom20, paperControlled50, paperTotal = 4.40, 18.57, -2.4
+
+// slow and fast are the factors of the rates: links of 5 and of 100 Mbit/s.
+const slow, fast = 1, 20
+
+// scenario is a case: one of the tables 4.1 to 4.4 with controlled or random rates.
+type scenario struct {
+	row      string // of its claims: scenarios or routers
+	table    sharetest.Scenario
+	random   bool
+	factor   unit.Rate
+	protocol traffic.Protocol
+	seed     uint64
+	methods  []method // beside ours
+}
+
+func (s scenario) id() string {
+	return fmt.Sprintf("%s/%s/%dMbit/%d/%s", s.row, s.protocol, s.factor*sharetest.LinkRate/unit.Mbit, s.table.Unreserved, bench.Pick(s.random, "random", "controlled"))
+}
+
+// interval is how long a rate is kept: that of the paper (section 4.3) in the full benchmark.
+func interval(quick bool) time.Duration { return bench.Pick(quick, 3*time.Second, 10*time.Second) }
+
+// rates returns what the flows offer, by interval and flow. A random trial at 5 Mbit/s has the paper's 30 intervals, and others have 10.
+func (s scenario) rates(quick bool) [][]unit.Rate {
+	table := s.table.At(s.factor)
+	if !s.random {
+		all := table.Controlled()
+		return all[:bench.Pick(quick, 6, len(all))]
+	}
+	all := table.Random(s.seed)
+	switch {
+	case quick:
+		return all[:6]
+	case s.factor == fast || s.row == "routers" || s.protocol == traffic.TCP:
+		return all[:10]
+	}
+	return all
+}
+
+func scenarioCases(d *bench.Draw) (all []bench.Case) {
+	for _, p := range []traffic.Protocol{traffic.UDP, traffic.TCP} {
+		for _, factor := range []unit.Rate{slow, fast} {
+			for _, table := range sharetest.Scenarios {
+				for _, random := range []bool{false, true} {
+					s := scenario{"scenarios", table, random, factor, p, d.Seed(), peers}
+					all = append(all, s.benchCase())
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (s scenario) benchCase() bench.Case {
+	names := peerNames()
+	if s.methods == nil {
+		names = nil
+	}
+	id := s.id()
+	c := bench.Case{
+		Name: id, Run: s.run, Claims: []bench.Claim{
+			bench.NewClaim(id+"/qos", "what the QoS flows got, of what an oracle gives them that knows the offered rates", ofIdeal, names...),
+			bench.NewClaim(id+"/total", "what all flows got, of what this oracle gives them", ofIdeal, names...),
+		},
+		Takes: func(quick bool) time.Duration {
+			if quick && !s.smoke() {
+				return 0
+			}
+			each := time.Duration(len(s.rates(quick)))*interval(quick) + 15*time.Second
+			if !s.together() {
+				each *= time.Duration(len(s.methods) + 1)
+			}
+			return each
+		},
+		Alongside: func(quick bool) string { return bench.Pick(quick && s.together(), s.row, "") },
+	}
+	if s.random {
+		c.Drawn = fmt.Sprintf("rates of seed %d", s.seed)
+	}
+	if s.methods != nil {
+		c.Claims = append(c.Claims, bench.NewClaim(id+"/queues", "what the QoS flows got more than with queues", overQueues, thesisMethod.name, staticMethod.name, hybridMethod.name))
+	} else if s.protocol == traffic.TCP {
+		c.Claims = append(c.Claims, bench.NewClaim(id+"/retransmissions", "segments that QoS flows sent again in intervals in which they offered no more than is reserved", noSegments))
+	}
+	if s.reproduces() {
+		c.Claims = append(c.Claims,
+			bench.NewClaim(id+"/thesis", fmt.Sprintf("difference of the gain of the paper's algorithm over queues from the paper's %+.2f %%", s.paperGain()), within3),
+			bench.NewClaim(id+"/thesis-total", fmt.Sprintf("change of the total by the paper's algorithm over queues, of which the paper has %+.1f %%: a loss", paperTotal), below0))
+	}
+	return c
+}
+
+// reproduces reports whether the paper has a number for the case.
+func (s scenario) reproduces() bool {
+	return s.row == "scenarios" && s.factor == slow && s.protocol == traffic.UDP && (s.table.Unreserved == 20 && s.random || s.table.Unreserved == 50 && !s.random)
+}
+
+func (s scenario) paperGain() float64 { return bench.Pick(s.random, paperRandom20, paperControlled50) }
+
+// together reports whether all methods are measured at the same time: at 5 Mbit/s they load the machine little.
+func (s scenario) together() bool { return s.factor == slow }
+
+// got is what flows got in a run, as parts of the ideal in percent.
+type got struct {
+	qos, total float64
+	// rate is the mean rate of the QoS flows, and all that of all flows.
+	rate, all       float64
+	retransmissions uint64
+	lost            float64     // of what QoS flows sent, in percent
+	seconds         [][]float64 // by flow
+}
+
+// smoke reports whether a smoke run has the case.
+func (s scenario) smoke() bool {
+	return s.factor == slow && (s.table.Unreserved == 50 && !s.random || s.reproduces())
+}
+
+// errFull is why a smoke run has no value of a claim.
+var errFull = errors.New("only in the full benchmark")
+
+func (s scenario) run(ctx context.Context, r *bench.Run) error {
+	methods := append([]method{ourMethod}, s.methods...)
+	if r.Quick && !r.Few {
+		switch {
+		case !s.smoke():
+			return errFull
+		case s.methods != nil && !s.reproduces():
+			methods = []method{ourMethod, queueMethod}
+		}
+	}
+	results, problems := make([]got, len(methods)), make([]error, len(methods))
+	measure := func(i int) { results[i], problems[i] = s.measure(ctx, r, methods[i]) }
+	if s.together() {
+		var all sync.WaitGroup
+		for i := range methods {
+			all.Go(func() { measure(i) })
+		}
+		all.Wait()
+	} else {
+		for i, m := range methods {
+			r.Say("%s", m.name)
+			measure(i)
+		}
+	}
+	if problems[0] != nil {
+		return problems[0]
+	}
+	var queues *got
+	for i, m := range methods {
+		if m.name == queueMethod.name && problems[i] == nil {
+			queues = &results[i]
+		}
+	}
+	id := s.id()
+	for i, m := range methods {
+		sheet := r.Sheet(m.name)
+		if problems[i] != nil {
+			sheet.Fail(problems[i])
+			continue
+		}
+		g := results[i]
+		sheet.Set(id+"/qos", g.qos)
+		sheet.Set(id+"/total", g.total)
+		if m.name == bench.Ours {
+			sheet.Note(id+"/qos", "QoS flows got %v, and lost %.2f %% of what they sent; all got %v", unit.Rate(g.rate), g.lost, unit.Rate(g.all))
+			if s.methods == nil && s.protocol == traffic.TCP {
+				sheet.Set(id+"/retransmissions", float64(g.retransmissions))
+			}
+		}
+		if queues != nil && m.name != queueMethod.name && s.methods != nil {
+			sheet.Set(id+"/queues", 100*(g.rate/queues.rate-1))
+		}
+		if m.name == thesisMethod.name && s.reproduces() && queues != nil {
+			gain, total := 100*(g.rate/queues.rate-1), 100*(g.all/queues.all-1)
+			ours := r.Sheet(bench.Ours)
+			ours.Set(id+"/thesis", math.Abs(gain-s.paperGain()))
+			ours.Note(id+"/thesis", "the gain is %+.2f %%", gain)
+			ours.Set(id+"/thesis-total", total)
+		}
+		sheet.Keep("seconds", g.seconds)
+	}
+	r.Plot(s.plot(results[0], r.Quick))
+	return ctx.Err()
+}
+
+// flows returns the traffic of the scenario: hi sends to h(i+5) at port 5000 + i.
+func (s scenario) flows(quick bool) (all []traffic.Flow) {
+	rates := s.rates(quick)
+	for i, f := range s.table.Flows {
+		one := traffic.Flow{Name: f.Name, From: hostName(i + 1), To: hostName(i + 6), Protocol: s.protocol, DstPort: uint16(5001 + i)}
+		if f.Class == share.BestEffort {
+			one.Protocol = traffic.UDP // the rest is greedy
+		}
+		for k, at := range rates {
+			one.Schedule = append(one.Schedule, traffic.Step{At: time.Duration(k) * interval(quick), Rate: at[i]})
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// network is the paper's, or the same of routers.
+func (s scenario) network(m method) design {
+	d := thesis(s.factor * sharetest.LinkRate)
+	d.routers, d.scheme = s.row == "routers", m.scheme
+	return d
+}
+
+func (s scenario) measure(ctx context.Context, r *bench.Run, m method) (g got, err error) {
+	n, err := s.network(m).up(ctx)
+	if err != nil {
+		return g, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	if m.queues != nil {
+		if err := n.queue(ctx, s, m); err != nil {
+			return g, err
+		}
+	}
+	if !m.without {
+		var all []promise
+		for i, f := range s.table.At(s.factor).Flows {
+			if f.Class != share.BestEffort {
+				all = append(all, promise{name: strings.ToLower(f.Name), from: hostName(i + 1), to: hostName(i + 6), rate: f.Reserved, class: f.Class, protocol: string(s.protocol), port: 5001 + i})
+			}
+		}
+		if err := n.reserve(ctx, all...); err != nil {
+			return g, err
+		}
+	}
+	length := time.Duration(len(s.rates(r.Quick))) * interval(r.Quick)
+	session, err := traffic.Start(ctx, n.Host, s.flows(r.Quick), traffic.Options{Duration: length, Interval: time.Second})
+	if err != nil {
+		return g, err
+	}
+	result := session.Wait()
+	if ctx.Err() != nil {
+		return g, ctx.Err()
+	}
+	return s.judge(result, r.Quick)
+}
+
+// judge compares what arrived with the ideal.
+func (s scenario) judge(result *traffic.Result, quick bool) (g got, err error) {
+	rates, each := s.rates(quick), interval(quick)
+	net := s.table.Network(s.factor)
+	var wantQoS, wantAll, gotQoS, gotAll, sent, lost, seconds float64
+	g.seconds = make([][]float64, len(net.Flows))
+	for k, offered := range rates {
+		ideal := share.Ideal(net, offered)
+		from, to := time.Duration(k)*each, time.Duration(k+1)*each
+		seconds += each.Seconds()
+		for i, f := range net.Flows {
+			flow := result.Flow(f.Key)
+			if flow == nil || flow.Error != "" {
+				return g, fmt.Errorf("flow %s: %v", f.Key, flow)
+			}
+			part := flow.Between(from, to)
+			bits := part.DeliveredL2Bits
+			want := float64(ideal[i]) * each.Seconds()
+			wantAll, gotAll = wantAll+want, gotAll+bits
+			if f.Class == share.BestEffort {
+				continue
+			}
+			wantQoS, gotQoS = wantQoS+want, gotQoS+bits
+			sent, lost = sent+float64(part.Datagrams), lost+float64(part.LostDatagrams)
+			if offered[i] <= f.Reserved {
+				g.retransmissions += part.Retransmits
+			}
+		}
+	}
+	for i, f := range net.Flows {
+		for _, iv := range result.Flow(f.Key).Intervals {
+			g.seconds[i] = append(g.seconds[i], math.Round(iv.DeliveredRate()))
+		}
+	}
+	g.qos, g.total = 100*gotQoS/wantQoS, 100*gotAll/wantAll
+	g.rate, g.all = gotQoS/seconds, gotAll/seconds
+	if sent > 0 {
+		g.lost = 100 * lost / sent
+	}
+	return g, nil
+}
+
+// queue puts the paper's queues at the bottleneck, at port 3 of s2 (section 5.1.1): HTB with a minimum rate for each, and the rate of the link
+// for all.
+func (n *network) queue(ctx context.Context, s scenario, m method) error {
+	port, err := n.Switch("s2").Port("s5")
+	if err != nil {
+		return err
+	}
+	net := s.table.Network(s.factor)
+	capacity := net.Capacities[sharetest.Bottleneck]
+	tc := func(args ...string) error {
+		out, err := n.Switch("s2").Command(ctx, "tc", args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("tc %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+		return nil
+	}
+	bits := func(r unit.Rate) string { return fmt.Sprintf("%dbit", uint64(r)) }
+	limit := fmt.Sprint(max(uint64(float64(capacity)/8*0.05), 70_000)) // as the link's own queue
+	dev := port.Device
+	err = errors.Join(
+		tc("qdisc", "del", "dev", dev, "root"), // the lab's own, which holds the same rate
+		tc("qdisc", "add", "dev", dev, "root", "handle", "1:", "htb", "default", fmt.Sprint(len(m.queues))),
+		tc("class", "add", "dev", dev, "parent", "1:", "classid", "1:ff", "htb", "rate", bits(capacity), "ceil", bits(capacity), "burst", "3000", "cburst", "3000"))
+	queues := share.QueuesFor(net, sharetest.Bottleneck, m.queues...)
+	least := slices.MinFunc(queues, func(a, b share.Queue) int { return cmp.Compare(a.Minimum, b.Minimum) }).Minimum
+	for q, queue := range queues {
+		id := fmt.Sprintf("1:%d", q+1)
+		err = errors.Join(err,
+			tc("class", "add", "dev", dev, "parent", "1:ff", "classid", id, "htb", "rate", bits(queue.Minimum), "ceil", bits(capacity), "burst", "3000", "cburst", "3000", "quantum", fmt.Sprint(uint64(queue.Minimum*3028/least))),
+			tc("qdisc", "add", "dev", dev, "parent", id, "bfifo", "limit", limit))
+		for _, class := range m.queues[q] {
+			for i, f := range net.Flows {
+				if f.Class != class || class == share.BestEffort {
+					continue // the last queue is the default
+				}
+				if m.without {
+					err = errors.Join(err, tc("filter", "add", "dev", dev, "parent", "1:", "protocol", "ip", "prio", "1", "u32", "match", "ip", "dst", n.addr[hostName(i+6)].String()+"/32", "flowid", id))
+				} else {
+					// Frames of circuits have a tag, and the rest has none.
+					err = errors.Join(err, tc("filter", "replace", "dev", dev, "parent", "1:", "protocol", "802.1Q", "prio", "2", "u32", "match", "u32", "0", "0", "flowid", id))
+				}
+			}
+		}
+	}
+	return err
+}
+
+// plot draws what the flows offered and got, as figure 5.3.
+func (s scenario) plot(g got, quick bool) plot.Plot {
+	p := plot.Plot{
+		Row: s.row, File: strings.ReplaceAll(s.id(), "/", "-"), X: "time (s)", Y: "Mbit/s",
+		Title:   fmt.Sprintf("%d %% unreserved, %s, %s", s.table.Unreserved, bench.Pick(s.random, "random", "controlled"), s.protocol),
+		Caption: "Dashed: what each flow offered. Lines: what the receivers got in each second, with Headgate.",
+	}
+	rates := s.rates(quick)
+	for i, f := range s.table.Flows {
+		offered := plot.Line{Colour: i, Dashed: true, Steps: true}
+		for k := range rates {
+			offered.X, offered.Y = append(offered.X, float64(k)*interval(quick).Seconds()), append(offered.Y, float64(rates[k][i])/1e6)
+		}
+		received := plot.Line{Name: f.Name, Colour: i, Steps: true}
+		for k, bits := range g.seconds[i] {
+			received.X, received.Y = append(received.X, float64(k)), append(received.Y, bits/1e6)
+		}
+		p.Lines = append(p.Lines, offered, received)
+	}
+	return p
+}
