@@ -52,8 +52,8 @@ demo: build ## the main job, live, in throwaway namespaces
 examples: build ## check every configuration under examples/
 	scripts/examples
 
-fuzz: ## each fuzz target for FUZZTIME
-	scripts/fuzz $(FUZZTIME)
+fuzz: ## each fuzz target for FUZZTIME, or those of FUZZPART
+	scripts/fuzz $(FUZZTIME) $(FUZZPART)
 
 docs: ## write docs/commands.md from the commands
 	$(GO) test ./cli -run TestCommandsDocument -update -count=1

@@ -303,7 +303,9 @@ func TestGroupsLeaveReserved(t *testing.T) {
 	}
 	const at = "/v1/hosts/h1/interfaces/eth0"
 	s.must(200, "PUT", at, eth0("100Mbit", "50Mbit"))
-	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error { return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 40e6}) }); err != nil {
+	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
+		return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 40e6, Until: 1 << 40})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.must(422, "PUT", at, eth0("100Mbit", "70Mbit")); !strings.Contains(r.text, "out.groups: guarantees total 70Mbit of 100Mbit, of which reservations have 40Mbit: lower them to 60Mbit or less") {
@@ -313,9 +315,18 @@ func TestGroupsLeaveReserved(t *testing.T) {
 	s.must(422, "PATCH", at+"/out/groups/a", `{"guarantee": "61Mbit"}`, "Content-Type", "application/merge-patch+json")
 	s.must(200, "PUT", at, eth0("100Mbit", "60Mbit"))
 	// What is too much already can be reduced.
-	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error { return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 70e6}) }); err != nil {
+	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
+		return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 70e6, Until: 1 << 40})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	s.must(200, "PUT", at, eth0("100Mbit", "50Mbit"))
 	s.must(422, "PUT", at, eth0("100Mbit", "55Mbit"))
+	// What has ended is not counted, whoever forgot it.
+	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
+		return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 70e6, Until: 1})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.must(200, "PUT", at, eth0("100Mbit", "90Mbit"))
 }

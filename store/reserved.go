@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"time"
 
 	"headgate.dev/headgate/unit"
 )
@@ -11,6 +12,9 @@ import (
 type Reserved struct {
 	OutBps uint64 `json:"out_bps,omitempty"`
 	InBps  uint64 `json:"in_bps,omitempty"`
+	// Until is when the last of the reservations ends, in seconds since 1970: after that nothing is reserved, also if no leader has
+	// written so because the agent of the host is gone.
+	Until int64 `json:"until,omitempty"`
 }
 
 // ReservedKey returns the key of what is reserved of an interface, by the name of its document: dev can be a pattern.
@@ -24,10 +28,11 @@ func (r Reserved) Of(direction string) unit.Rate {
 	return unit.Rate(r.OutBps)
 }
 
-// Excess returns by how much guarantees and reservations exceed the limit of a direction, and a sentence about it. It is 0 without a limit.
-func (i *Interface) Excess(direction string, reserved Reserved) (unit.Rate, string) {
+// Excess returns by how much guarantees and reservations exceed the limit of a direction at a moment, and a sentence about it. It is 0 without a
+// limit.
+func (i *Interface) Excess(direction string, reserved Reserved, now time.Time) (unit.Rate, string) {
 	d := i.Direction(direction)
-	if d == nil {
+	if d == nil || now.Unix() > reserved.Until {
 		return 0, ""
 	}
 	guaranteed, held := d.Guaranteed(), reserved.Of(direction)

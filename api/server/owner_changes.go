@@ -16,8 +16,8 @@ func (c *changeRequest) checkReserved(host string, before, next *store.Interface
 		return err
 	}
 	for _, direction := range directions {
-		was, _ := before.Excess(direction, reserved)
-		if more, why := next.Excess(direction, reserved); more > was {
+		was, _ := before.Excess(direction, reserved, time.Now())
+		if more, why := next.Excess(direction, reserved, time.Now()); more > was {
 			return invalidField(direction+".groups", errors.New(why))
 		}
 	}

@@ -109,6 +109,7 @@ func (o *Owner) reservedAt(at fabric.PortID, now time.Time, with *reserve.Reserv
 		bps int64
 	}
 	var out, in []step
+	until := int64(0)
 	for _, one := range all {
 		if !now.Before(one.End) {
 			continue
@@ -122,6 +123,7 @@ func (o *Owner) reservedAt(at fabric.PortID, now time.Time, with *reserve.Reserv
 			sends, receives = sends+int64(reverse), receives+int64(forward)
 		}
 		if sends+receives > 0 {
+			until = max(until, one.End.Unix()+1)
 			out = append(out, step{one.Start, sends}, step{one.End, -sends})
 			in = append(in, step{one.Start, receives}, step{one.End, -receives})
 		}
@@ -140,7 +142,7 @@ func (o *Owner) reservedAt(at fabric.PortID, now time.Time, with *reserve.Reserv
 		}
 		return uint64(most)
 	}
-	return store.Reserved{OutBps: peak(out), InBps: peak(in)}
+	return store.Reserved{OutBps: peak(out), InBps: peak(in), Until: until}
 }
 
 // share writes what reservations have of the interfaces at the ends of one that is granted, or cancelled if granted is nil, in the transaction of
@@ -159,8 +161,8 @@ func (d *Decision) share(ends []fabric.PortID, granted *reserve.Reservation, id 
 			return err
 		} else if there && granted != nil {
 			for _, direction := range []string{"out", "in"} {
-				was, _ := now.Excess(direction, s.written[key])
-				if more, _ := now.Excess(direction, reserved); more > was {
+				was, _ := now.Excess(direction, s.written[key], d.now)
+				if more, _ := now.Excess(direction, reserved, d.now); more > was {
 					return invalid("rate", "the groups of %s on host %s were just given %v of what this needs: ask again", i.Dev, i.Host, more)
 				}
 			}

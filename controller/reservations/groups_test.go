@@ -45,6 +45,10 @@ func TestGroupsCount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if ok && r.Until <= w.now().Unix() {
+			t.Errorf("%+v has ended", r)
+		}
+		r.Until = 0
 		return r
 	}
 	put(50 * unit.Mbit)

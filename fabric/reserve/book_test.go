@@ -32,7 +32,7 @@ func smallNetwork(t *rapid.T) *Book {
 	top := network(rnd, n, n-1+rapid.IntRange(0, 4).Draw(t, "more cables"), 6, 10)
 	links := slices.Clone(top.Links())
 	for i := range links {
-		links[i].Reservable = rapid.SampledFrom([]uint16{0, 0, 0, 0, 50, 150}).Draw(t, "reservable")
+		links[i].Reservable = rapid.SampledFrom([]uint16{0, 0, 0, 0, 0, 150}).Draw(t, "reservable")
 	}
 	top, err := fabric.New(fabric.Parts{Switches: top.Switches(), Links: links})
 	if err != nil {
