@@ -21,7 +21,7 @@ const week = 7 * 24 * time.Hour
 
 func admissionCases() []bench.Case {
 	return []bench.Case{{
-		Name: "admission", Run: admission, Takes: bench.Takes(40*time.Second, 5*time.Minute),
+		Name: "admission", Run: admission, Takes: bench.Takes(20*time.Second, 5*time.Minute),
 		Claims: []bench.Claim{
 			bench.NewClaim("admission/create", "99th percentile of the time in which a program's request for a reservation is answered and stored, with 10,000 reservations in a week's calendar", decided),
 			bench.NewClaim("admission/what-if", "the longest time in which a what-if is answered", decided),

@@ -16,7 +16,7 @@ import (
 
 func optimalCases(d *bench.Draw) []bench.Case {
 	return []bench.Case{{
-		Name: "optimal", Run: func(ctx context.Context, r *bench.Run) error { return optimal(ctx, r, d.Seed()) }, Takes: bench.Takes(20*time.Second, 2*time.Minute),
+		Name: "optimal", Run: func(ctx context.Context, r *bench.Run) error { return optimal(ctx, r, d.Seed()) }, Takes: bench.Takes(2*time.Second, 2*time.Minute),
 		Drawn: fmt.Sprintf("networks and requests of seed %d", d.Seed()),
 		Claims: []bench.Claim{
 			bench.NewClaim("optimal/online", "bandwidth times duration that is accepted, of what the best of three oracles accepts, which try every simple path for each request: the least in 50 networks", ofOracle),

@@ -33,15 +33,18 @@ func (b beside) id() string {
 func tcpCases() (all []bench.Case) {
 	for _, b := range besides {
 		all = append(all, bench.Case{
-			Name: b.id(), Run: b.run, Takes: bench.Takes(20*time.Second, 75*time.Second),
+			Name: b.id(), Run: b.run, Takes: bench.Takes(bench.Pick(b.smoke(), 16*time.Second, 0), 75*time.Second),
 			Claims: []bench.Claim{bench.NewClaim(b.id(), fmt.Sprintf("what a connection gets of its reservation of 20 Mbit/s, from its first second on: a %s holds it, %v of round-trip time, %d senders of greedy UDP on the link of 50 Mbit/s", b.point, b.rtt, b.rivals), b.target)},
 		})
 	}
 	return all
 }
 
+// smoke reports whether a smoke run has the case.
+func (b beside) smoke() bool { return b.point == "router" && b.rivals == 1 }
+
 func (b beside) run(ctx context.Context, r *bench.Run) (err error) {
-	if r.Quick && !r.Few && b.rivals > 1 {
+	if r.Quick && !r.Few && !b.smoke() {
 		return errFull
 	}
 	const line, held = 50 * unit.Mbit, 20 * unit.Mbit
