@@ -234,14 +234,23 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// Headgate runs one of this program's commands in the controller's node, as its user would, and returns its output.
-func (c *Controller) Headgate(ctx context.Context, args ...string) ([]byte, error) {
+// Command is one of this program's commands as a user who is logged in at the controller runs it. Seat.Do starts it in the controller's node.
+func (c *Controller) Command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(c.place.Dir, "login-"+c.Name))
+	return cmd, nil
+}
+
+// Headgate runs a Command in the controller's node, and returns its output.
+func (c *Controller) Headgate(ctx context.Context, args ...string) ([]byte, error) {
+	cmd, err := c.Command(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := c.Do(cmd.Start); err != nil {

@@ -68,22 +68,10 @@ func exact(ctx context.Context, r *bench.Run, scheme string, seed uint64) (err e
 	if err := n.reserve(ctx, all...); err != nil {
 		return err
 	}
-	w, err := n.watch(ctx)
+	result, limits, start, err := n.sendWatched(ctx, flows, bench.Pick(r.Quick, 15*time.Second, 110*time.Second))
 	if err != nil {
 		return err
 	}
-	began, origin := time.Now(), traffic.MonotonicNow()
-	session, err := traffic.Start(ctx, n.Host, flows, traffic.Options{Duration: bench.Pick(r.Quick, 15*time.Second, 110*time.Second), Interval: time.Second})
-	if err != nil {
-		w.stop()
-		return err
-	}
-	result := session.Wait()
-	limits := w.stop()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	start := began.Add(time.Duration(result.StartMonotonicNs - origin))
 	seconds, beyond, worst := 0, 0, 0.0
 	for _, p := range all {
 		for _, i := range result.Flow(p.name).Intervals {

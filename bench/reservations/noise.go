@@ -67,22 +67,10 @@ func noise(ctx context.Context, r *bench.Run, percent int, seed uint64) (err err
 	if err := n.reserve(ctx, all...); err != nil {
 		return err
 	}
-	w, err := n.watch(ctx)
+	_, limits, start, err := n.sendWatched(ctx, flows, length+after)
 	if err != nil {
 		return err
 	}
-	began, origin := time.Now(), traffic.MonotonicNow()
-	session, err := traffic.Start(ctx, n.Host, flows, traffic.Options{Duration: length + after, Interval: time.Second})
-	if err != nil {
-		w.stop()
-		return err
-	}
-	result := session.Wait()
-	limits := w.stop()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	start := began.Add(time.Duration(result.StartMonotonicNs - origin))
 	falls := start.Add(length)
 	seized, falselySeized, last, seen := 0, 0, 0.0, 0
 	for _, p := range all {

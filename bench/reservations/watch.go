@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // watcher runs "headgate reserve top -o json", and keeps the limit of each reservation over time.
@@ -29,17 +29,17 @@ type limited struct {
 
 // watch starts to read the limits, each 100 ms.
 func (n *network) watch(ctx context.Context) (*watcher, error) {
-	self, err := os.Executable()
+	c := n.place.Controllers[0]
+	cmd, err := c.Command(ctx, "reserve", "top", "--interval", "100ms", "-o", "json")
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{cmd: exec.CommandContext(ctx, self, "reserve", "top", "--interval", "100ms", "-o", "json"), done: make(chan struct{}), limits: map[string][]limited{}}
-	w.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(n.place.Dir, "login-"+n.place.Controllers[0].Name))
+	w := &watcher{cmd: cmd, done: make(chan struct{}), limits: map[string][]limited{}}
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := n.Node(controllerNode).Do(w.cmd.Start); err != nil {
+	if err := c.Do(w.cmd.Start); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -96,4 +96,21 @@ func turns(all []limited) (out []limited) {
 		}
 	}
 	return out
+}
+
+// sendWatched sends flows, and returns what arrived, the limits meanwhile by reservation, and when the flows began.
+func (n *network) sendWatched(ctx context.Context, flows []traffic.Flow, length time.Duration) (result *traffic.Result, limits map[string][]limited, start time.Time, err error) {
+	w, err := n.watch(ctx)
+	if err != nil {
+		return nil, nil, start, err
+	}
+	began, origin := time.Now(), traffic.MonotonicNow()
+	session, err := traffic.Start(ctx, n.Host, flows, traffic.Options{Duration: length, Interval: time.Second})
+	if err != nil {
+		w.stop()
+		return nil, nil, start, err
+	}
+	result = session.Wait()
+	limits = w.stop()
+	return result, limits, began.Add(time.Duration(result.StartMonotonicNs - origin)), ctx.Err()
 }

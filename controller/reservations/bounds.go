@@ -91,11 +91,7 @@ func (o *Owner) checkGrant(r reserve.Reservation, within *store.ReservationBound
 
 // peak returns the highest sum of the rates of a tenant's reservations at a moment of one of them.
 func (o *Owner) peak(r reserve.Reservation) unit.Rate {
-	type step struct {
-		at   time.Time
-		rate int64
-	}
-	var steps []step
+	steps := []step{{r.Start, promised(r)}, {r.End, -promised(r)}}
 	for id := range o.byTenant[r.Request.Tenant] {
 		other, ok := o.book.Get(id)
 		if !ok || id == r.Request.ID || !other.Start.Before(r.End) || !r.Start.Before(other.End) {
@@ -103,18 +99,29 @@ func (o *Owner) peak(r reserve.Reservation) unit.Rate {
 		}
 		steps = append(steps, step{other.Start, promised(other)}, step{other.End, -promised(other)})
 	}
+	return unit.Rate(highest(steps))
+}
+
+// step is a moment from which the sum of rates is more by rate, or less.
+type step struct {
+	at   time.Time
+	rate int64
+}
+
+// highest returns the highest sum of rates, at least 0.
+func highest(steps []step) (most int64) {
 	slices.SortFunc(steps, func(a, b step) int {
 		if c := a.at.Compare(b.at); c != 0 {
 			return c
 		}
 		return int(max(-1, min(1, a.rate-b.rate))) // what ends is not counted with what begins
 	})
-	sum, most := promised(r), promised(r)
+	sum := int64(0)
 	for _, s := range steps {
 		sum += s.rate
 		most = max(most, sum)
 	}
-	return unit.Rate(most)
+	return most
 }
 
 // promised is the sum of the rates of a reservation: of both directions, and of its spare path.

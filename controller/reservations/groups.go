@@ -104,10 +104,6 @@ func (o *Owner) reservedAt(at fabric.PortID, now time.Time, with *reserve.Reserv
 	if with != nil {
 		all = append(all, *with)
 	}
-	type step struct {
-		at  time.Time
-		bps int64
-	}
 	var out, in []step
 	until := int64(0)
 	for _, one := range all {
@@ -128,21 +124,7 @@ func (o *Owner) reservedAt(at fabric.PortID, now time.Time, with *reserve.Reserv
 			in = append(in, step{one.Start, receives}, step{one.End, -receives})
 		}
 	}
-	peak := func(steps []step) uint64 {
-		slices.SortFunc(steps, func(a, b step) int {
-			if c := a.at.Compare(b.at); c != 0 {
-				return c
-			}
-			return int(max(-1, min(1, a.bps-b.bps))) // what ends makes room for what begins
-		})
-		sum, most := int64(0), int64(0)
-		for _, s := range steps {
-			sum += s.bps
-			most = max(most, sum)
-		}
-		return uint64(most)
-	}
-	return store.Reserved{OutBps: peak(out), InBps: peak(in), Until: until}
+	return store.Reserved{OutBps: uint64(highest(out)), InBps: uint64(highest(in)), Until: until}
 }
 
 // share writes what reservations have of the interfaces at the ends of one that is granted, or cancelled if granted is nil, in the transaction of
@@ -210,10 +192,12 @@ func (o *Owner) writeReserved(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	version := o.version
-	want := map[string]store.Reserved{}
+	want, here := map[string]store.Reserved{}, map[string]bool{}
 	for at, i := range s.ports {
+		key := store.ReservedKey(i.Host, i.Dev)
+		here[key] = true
 		if r := o.reservedAt(at, now, nil, reserve.ID{}); r != (store.Reserved{}) {
-			want[store.ReservedKey(i.Host, i.Dev)] = r
+			want[key] = r
 		}
 	}
 	var keys []string
@@ -224,7 +208,7 @@ func (o *Owner) writeReserved(ctx context.Context, now time.Time) error {
 	}
 	for key := range s.written {
 		// The agent of a host whose interface is not known now may come back: what is reserved there stays until it is.
-		if _, ok := want[key]; !ok && (o.knows(key) || len(o.byTenant) == 0) {
+		if _, ok := want[key]; !ok && (here[key] || len(o.byTenant) == 0) {
 			keys = append(keys, key)
 		}
 	}
@@ -254,9 +238,4 @@ func (o *Owner) writeReserved(ctx context.Context, now time.Time) error {
 	}
 	s.version, s.when, s.compared = version, now, s.ports
 	return nil
-}
-
-// knows reports whether the interface of a key is at a port of the network.
-func (o *Owner) knows(key string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(o.shared.ports)), func(i Interface) bool { return store.ReservedKey(i.Host, i.Dev) == key })
 }
