@@ -60,6 +60,9 @@ type Network struct {
 	ctx     context.Context
 
 	making sync.Mutex // while a plan is made
+	// difference is what differed between the last two plans that were compared.
+	differing  sync.Mutex
+	difference *program.Difference
 	// resyncs bounds how many switches are read or given a whole program at the same time, and processors how many programs are made.
 	resyncs, processors slots
 

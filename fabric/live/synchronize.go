@@ -58,15 +58,35 @@ type had struct {
 	flows   int // of ours in plan
 }
 
-func (h had) state(s *attached) (*program.State, error) {
+// state is a part of what a switch has, if that is known: nil is all.
+func (h had) state(s *attached, part *program.Part) (*program.State, error) {
 	if h.plan == nil {
 		return h.read, nil
 	}
-	p, err := h.plan.Program(s.id)
+	p, err := h.plan.Part(s.id, part)
 	if err != nil {
 		return nil, err
 	}
 	return p.State(h.foreign), nil
+}
+
+// part returns which rules of a switch can differ between what it has and a plan. With flows of others all are compared, so that each of
+// those that has the place of one of ours is named.
+func (n *Network) part(s *attached, c *program.Connectivity, have had) *program.Part {
+	if have.plan == nil || len(have.foreign.Flows) > 0 {
+		return nil
+	}
+	return n.since(have.plan, c).Part(s.id)
+}
+
+// since returns what differs between two plans. Most switches go from the same one to the same other.
+func (n *Network) since(before, after *program.Connectivity) *program.Difference {
+	n.differing.Lock()
+	defer n.differing.Unlock()
+	if d := n.difference; d == nil || d.Before != before || d.After != after {
+		n.difference = after.Since(before)
+	}
+	return n.difference
 }
 
 // synchronize brings a switch to each newer plan from the state that it has, until its channel ends.
@@ -159,10 +179,15 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 	defer s.metering.unlock()
 	var want program.Program
 	var state *program.State
+	rest := 0 // of what it has, which is right
 	err := n.compute(func() (err error) {
-		if want, err = c.Program(s.id); err == nil {
+		part := n.part(s, c, have)
+		if want, err = c.Part(s.id, part); err == nil {
 			n.limit(s, c, &want)
-			state, err = have.state(s)
+			state, err = have.state(s, part)
+		}
+		if err == nil && part != nil {
+			rest = have.flows - len(state.Flows)
 		}
 		return err
 	})
@@ -179,8 +204,8 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 	}
 	var kept program.State // circuits of an earlier controller
 	if c.Circuits == nil {
-		rest := state.WithoutCircuits()
-		kept, state = state.Circuits(), &rest
+		without := state.WithoutCircuits()
+		kept, state = state.Circuits(), &without
 	}
 	s.metering.correct(state, have.plan == nil)
 	var plan program.Plan
@@ -224,7 +249,7 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 		err = errors.Join(err, errors.New(c.String()))
 	}
 	s.metering.becomes(want, c.Circuits, s.id)
-	return had{plan: c, foreign: foreign, flows: flows - len(plan.Collisions) + len(kept.Flows)}, err
+	return had{plan: c, foreign: foreign, flows: rest + flows - len(plan.Collisions) + len(kept.Flows)}, err
 }
 
 // explain adds to the first error of changes what the change was for, and to that how many more there are.

@@ -17,8 +17,6 @@ type Connectivity struct {
 	// HostPort reports whether hosts may be at a port. It is false for a port until it is known to have no link: a broadcast
 	// over a link that is taken for a host would go round.
 	HostPort func(fabric.PortID) bool
-	// Remote returns the hosts to which those of a switch send; nil is all.
-	Remote func(at fabric.DPID) []fabric.Host
 	// Circuits are those of reservations, nil is none.
 	Circuits *Circuits
 }
@@ -40,7 +38,10 @@ const (
 )
 
 // Program returns the program of a switch.
-func (c *Connectivity) Program(id fabric.DPID) (Program, error) {
+func (c *Connectivity) Program(id fabric.DPID) (Program, error) { return c.Part(id, nil) }
+
+// Part returns a part of the program of a switch.
+func (c *Connectivity) Part(id fabric.DPID, part *Part) (Program, error) {
 	s, ok := c.Topology.Switch(id)
 	if !ok {
 		return Program{}, fmt.Errorf("switch %v is not in the network", id)
@@ -48,7 +49,7 @@ func (c *Connectivity) Program(id fabric.DPID) (Program, error) {
 	if _, ok := c.Labels[id]; !ok {
 		return Program{}, fmt.Errorf("switch %v has no label", id)
 	}
-	b := builder{Connectivity: c, at: s, form: formOf(s.Capabilities), leaving: c.Circuits.leaving(id)}
+	b := builder{Connectivity: c, at: s, form: formOf(s.Capabilities), part: part, leaving: c.Circuits.leaving(id)}
 	b.controls()
 	if b.form.flat {
 		b.flat()
@@ -71,6 +72,7 @@ type builder struct {
 	Program
 	at   fabric.Switch
 	form form
+	part *Part
 	// toward is how frames with a label leave: to a group, or out of a port.
 	toward map[uint16]openflow.Action
 	// leaving are the meters of what is not reserved.
@@ -180,8 +182,13 @@ func (b *builder) deliveries() {
 // remotes sends to the hosts of other switches.
 func (b *builder) remotes() {
 	hosts := b.Topology.Hosts()
-	if b.Remote != nil {
-		hosts = b.Remote(b.at.ID)
+	if b.part != nil {
+		hosts = nil
+		for _, id := range b.part.hosts {
+			if h, ok := b.Topology.Host(id); ok {
+				hosts = append(hosts, h)
+			}
+		}
 	}
 	for _, h := range hosts {
 		label := b.Labels[h.At.Switch]
@@ -211,7 +218,7 @@ func (b *builder) labels() {
 	for _, d := range b.Topology.Switches() {
 		label, ok := b.Labels[d.ID]
 		n := b.Next.At(b.at.ID, d.ID)
-		if !ok || n.Best == 0 {
+		if !ok || n.Best == 0 || b.part != nil && !b.part.labels[label] {
 			continue
 		}
 		to := b.Topology.SwitchLabel(d.ID)
