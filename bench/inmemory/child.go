@@ -2,6 +2,7 @@ package inmemory
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -245,11 +246,20 @@ func (c *child) sees(s *oftest.Switch, from string, m []byte) {
 			c.masters[id] = Master{from, now, asked.GenerationID}
 		}
 	case openflow.TypeFlowMod, openflow.TypeGroupMod, openflow.TypeMeterMod:
+		if kind == openflow.TypeFlowMod && isDiscovery(m) {
+			return // it always sends LLDP to the controller; what changes is the fingerprint that the controller keeps there
+		}
 		c.last = now
 		if c.recording {
 			c.mods = append(c.mods, Mod{s.DatapathID(), slices.Clone(m)})
 		}
 	}
+}
+
+// isDiscovery reports whether a change of a flow is of the one of discovery, by its cookie (OpenFlow 1.3.5, section 7.3.4.1).
+func isDiscovery(m []byte) bool {
+	k, ours := program.KindOf(binary.BigEndian.Uint64(m[8:16]))
+	return ours && k == program.KindDiscovery
 }
 
 // watchMasters looks each 10 ms whether a switch has two masters.

@@ -249,7 +249,7 @@ func TestFullTable(t *testing.T) {
 		const limit = 40
 		w := newWorld(t, 2, [][2]int{{0, 1}}, oftest.Options{Limits: oftest.Limits{Flows: limit}})
 		for n := range limit {
-			old := program.Discovery()
+			old := program.Discovery(0)
 			old.Priority, old.Match = 9000, openflow.Match{openflow.InPort(openflow.PortNo(1000 + n))}
 			_ = w.sw[0].Do(old.Mod()) // the last may be too many
 		}
@@ -331,7 +331,7 @@ func BenchmarkFlood(b *testing.B) {
 	defer conn.Close()
 	n.attach(&attached{id: fabric.DPID(conn.DatapathID()), conn: conn, capabilities: fabric.Capabilities{Tables: 1}})
 	wire, err := openflow.Append(nil, 0, &openflow.PacketIn{
-		Buffer: openflow.NoBuffer, TotalLen: 64, Cookie: program.Discovery().Cookie, Match: openflow.Match{openflow.InPort(1)}, Data: make([]byte, 64),
+		Buffer: openflow.NoBuffer, TotalLen: 64, Cookie: program.Discovery(0).Cookie, Match: openflow.Match{openflow.InPort(1)}, Data: make([]byte, 64),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -60,9 +60,10 @@ type Network struct {
 	ctx     context.Context
 
 	making sync.Mutex // while a plan is made
-	// difference is what differed between the last two plans that were compared.
-	differing  sync.Mutex
+	// difference is of the last two plans that were compared, and prints is of the last whose fingerprints were needed.
+	comparing  sync.Mutex
 	difference *program.Difference
+	prints     *program.Fingerprints
 	// resyncs bounds how many switches are read or given a whole program at the same time, and processors how many programs are made.
 	resyncs, processors slots
 
@@ -185,23 +186,35 @@ func (n *Network) Lead(c *session.Conn) error {
 		return fmt.Errorf("switch %v: cannot become its master: %w", s.id, err)
 	}
 	s.capabilities = capabilitiesOf(n.ctx, c)
-	if err := n.resyncs.take(n.ctx); err != nil {
-		return err
-	}
-	state, err := read(n.ctx, c)
-	n.resyncs.give()
+	state, have, err := n.meet(s)
 	if err != nil {
 		return fmt.Errorf("switch %v: cannot read what it has: %w", s.id, err)
-	}
-	// An error of it is one of the program, too.
-	if err := c.Send(program.Discovery().Mod()); err != nil {
-		return err
 	}
 	n.attach(s)
 	defer n.detach(s)
 	n.adopt(s, *state)
-	n.synchronize(s, state)
+	n.synchronize(s, state, have)
 	return cmp.Or(c.Err(), n.ctx.Err())
+}
+
+// meet finds out what a switch has, and gives it the discovery flow.
+func (n *Network) meet(s *attached) (*program.State, had, error) {
+	if err := n.resyncs.take(n.ctx); err != nil {
+		return nil, had{}, err
+	}
+	defer n.resyncs.give()
+	if state, have, ok := n.recognize(n.ctx, s); ok {
+		return &state, have, nil
+	}
+	n.mu.Lock()
+	n.counters.Resyncs++
+	n.mu.Unlock()
+	state, err := read(n.ctx, s.conn)
+	if err != nil {
+		return nil, had{}, err
+	}
+	// An error of it is one of the program, too.
+	return state, had{read: state}, s.conn.Send(program.Discovery(0).Mod())
 }
 
 // attach adds a switch that is connected. One with the same id, whose connection has not been seen to end, is replaced.
@@ -215,7 +228,6 @@ func (n *Network) attach(s *attached) {
 	} else {
 		n.event(fabric.Event{Kind: fabric.SwitchAdded, Switch: s.id, Text: fmt.Sprintf("switch %v is connected from %v", s.id, s.conn.RemoteAddr())})
 	}
-	n.counters.Resyncs++ // Lead has read it
 	n.switches[s.id] = s
 	n.lacks(s)
 	now := time.Now()

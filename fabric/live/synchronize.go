@@ -56,6 +56,8 @@ type had struct {
 	plan    *program.Connectivity
 	foreign program.State
 	flows   int // of ours in plan
+	// fingerprint is what the switch keeps, 0 if it keeps none. With neither read nor plan it is all that is known.
+	fingerprint uint32
 }
 
 // state is a part of what a switch has, if that is known: nil is all.
@@ -81,8 +83,8 @@ func (n *Network) part(s *attached, c *program.Connectivity, have had) *program.
 
 // since returns what differs between two plans. Most switches go from the same one to the same other.
 func (n *Network) since(before, after *program.Connectivity) *program.Difference {
-	n.differing.Lock()
-	defer n.differing.Unlock()
+	n.comparing.Lock()
+	defer n.comparing.Unlock()
 	if d := n.difference; d == nil || d.Before != before || d.After != after {
 		n.difference = after.Since(before)
 	}
@@ -90,14 +92,15 @@ func (n *Network) since(before, after *program.Connectivity) *program.Difference
 }
 
 // synchronize brings a switch to each newer plan from the state that it has, until its channel ends.
-func (n *Network) synchronize(s *attached, state *program.State) {
+func (n *Network) synchronize(s *attached, state *program.State, have had) {
 	n.awaitFirst(s, state)
-	have := had{read: state}
-	again, audit, counted := time.NewTimer(time.Hour), time.NewTimer(auditInterval), time.NewTimer(countInterval)
+	again, audit, counted, mark := time.NewTimer(time.Hour), time.NewTimer(auditInterval), time.NewTimer(countInterval), time.NewTimer(time.Hour)
 	defer again.Stop()
 	defer audit.Stop()
 	defer counted.Stop()
+	defer mark.Stop()
 	again.Stop()
+	mark.Stop()
 	for {
 		select {
 		case <-s.conn.Done():
@@ -106,6 +109,9 @@ func (n *Network) synchronize(s *attached, state *program.State) {
 			return
 		case <-s.wake:
 		case <-again.C:
+		case <-mark.C:
+			have = n.mark(s, have)
+			continue
 		case <-audit.C:
 			audit.Reset(auditInterval)
 			have = had{}
@@ -126,6 +132,9 @@ func (n *Network) synchronize(s *attached, state *program.State) {
 		if err != nil && s.conn.Err() == nil {
 			n.options.Log.Warn("a switch does not have what it should", "switch", s.id, "error", err)
 			again.Reset(retry)
+		}
+		if err == nil && have.fingerprint == 0 {
+			mark.Reset(markAfter)
 		}
 		n.brought(s, version, err)
 	}
@@ -155,6 +164,9 @@ func (n *Network) brought(s *attached, version int, err error) {
 
 // bring brings a switch to a plan from what it had, and returns what it has. One that is read or has many changes waits for its turn.
 func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, error) {
+	if have = n.confirm(s, c, have); have.plan == c {
+		return have, nil
+	}
 	if have.plan != nil {
 		has, err := n.change(s, c, have, fewChanges)
 		if !errors.Is(err, errMany) {
@@ -201,6 +213,7 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 		if state, err = read(n.ctx, s.conn); err != nil {
 			return had{}, fmt.Errorf("cannot read what it has: %w", err)
 		}
+		have.fingerprint = program.FingerprintOf(state.Flows)
 	}
 	var kept program.State // circuits of an earlier controller
 	if c.Circuits == nil {
@@ -221,6 +234,10 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 	}
 	if count > most {
 		return have, errMany // the plan is made again: those of a thousand switches take gigabytes
+	}
+	if have.fingerprint != 0 && len(plan.Steps) > 0 { // from now on it has neither what the fingerprint says nor the plan
+		plan.Steps[0] = append([]program.Change{{Message: program.Discovery(0).Mod(), Why: "see links"}}, plan.Steps[0]...)
+		have.fingerprint = 0
 	}
 	foreign, flows := state.Foreign(program.Managed).With(kept), len(want.Flows)
 	state, want.Flows = nil, nil // a thousand switches wait for answers at the same time
@@ -249,7 +266,7 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 		err = errors.Join(err, errors.New(c.String()))
 	}
 	s.metering.becomes(want, c.Circuits, s.id)
-	return had{plan: c, foreign: foreign, flows: rest + flows - len(plan.Collisions) + len(kept.Flows)}, err
+	return had{plan: c, foreign: foreign, fingerprint: have.fingerprint, flows: rest + flows - len(plan.Collisions) + len(kept.Flows)}, err
 }
 
 // explain adds to the first error of changes what the change was for, and to that how many more there are.

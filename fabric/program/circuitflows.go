@@ -271,9 +271,7 @@ func isCircuitFlow(cookie uint64) bool {
 func isCircuitGroup(id openflow.GroupID) bool { return firstRoute <= id && id <= lastGroup }
 
 // CountedBy returns the cookie and its mask of the flows that count what circuits offer.
-func CountedBy() (value, mask uint64) {
-	return cookie(KindCircuit, 0), cookieMask | uint64(0xff)<<40
-}
+func CountedBy() (value, mask uint64) { return OfKind(KindCircuit) }
 
 // CircuitOf returns the number of the circuit that a flow with a cookie counts.
 func CircuitOf(cookie uint64) uint32 { return uint32(cookie) }

@@ -116,12 +116,6 @@ func (b *builder) hostPorts() (all []fabric.PortNo) {
 	return all
 }
 
-// Discovery returns the flow that every program has, and that a switch needs before its program can be made: without it no link
-// is found.
-func Discovery() Flow {
-	return newFlow(false, TablePort, KindDiscovery, 0, openflow.Match{openflow.EthType(etherLLDP)}, "see links", apply(toController()))
-}
-
 // Reflection is the address of LLDP frames that a switch sends back to its neighbour, to show that it forwards although its
 // controller does not reach it. It is locally administered (IEEE 802-2014, clause 8.2). LLDP is the address that they then have, of
 // the nearest bridge (IEEE 802.1AB-2016, clause 7.1).

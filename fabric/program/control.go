@@ -60,7 +60,7 @@ func controlRules(flat bool) []controlRule {
 	add := func(t openflow.TableID, k Kind, about uint32, m openflow.Match, why string, do ...openflow.Instruction) {
 		all = append(all, controlRule{Flow: newFlow(flat, t, k, about, m, why, append([]openflow.Instruction{apply(toController())}, do...)...)})
 	}
-	all = append(all, controlRule{Discovery(), true})
+	all = append(all, controlRule{Discovery(0), true})
 	add(TableSource, KindAddress, 1, openflow.Match{openflow.EthType(etherARP)}, "answer ARP")
 	for _, kind := range []uint8{solicitation, advertisement} {
 		add(TableSource, KindAddress, uint32(kind), openflow.Match{openflow.EthType(etherIPv6), openflow.IPProto(protocolICMPv6), openflow.ICMPv6Type(kind)}, "answer neighbour discovery")

@@ -68,12 +68,12 @@ func (d *Difference) Part(at fabric.DPID) *Part {
 		if e.id == at {
 			continue
 		}
-		before, after := towardOf(e.was, d.Before.Next.At(at, e.id), leftBy), towardOf(e.is, d.After.Next.At(at, e.id), leavesBy)
+		before, after := form.toward(e.was, d.Before.Next.At(at, e.id), leftBy), form.toward(e.is, d.After.Next.At(at, e.id), leavesBy)
 		if before == after {
 			continue
 		}
 		p.labels[e.was], p.labels[e.is] = true, true
-		if before.ofHosts(form) == after.ofHosts(form) {
+		if before.ofHosts() == after.ofHosts() {
 			continue
 		}
 		for _, c := range []*Connectivity{d.Before, d.After} {
@@ -100,26 +100,45 @@ func (p *Part) add(d *Difference, id fabric.HostID) {
 	}
 }
 
-// toward is what the rules towards a switch depend on, beside the form of the switch that has them.
+// toward is what the rules towards a switch depend on.
 type toward struct {
-	label uint16
-	hop   fabric.NextHop
-	meter openflow.MeterID // of what is not reserved, by the best port
+	label     uint16
+	hop       fabric.NextHop // without what is in no rule
+	protected bool
+	meter     openflow.MeterID // of what is not reserved, by the best port
 }
 
-// towardOf is zero where there are no rules.
-func towardOf(label uint16, hop fabric.NextHop, leaving map[fabric.PortNo]openflow.MeterID) toward {
+// toward is zero where there are no rules.
+func (f form) toward(label uint16, hop fabric.NextHop, leaving map[fabric.PortNo]openflow.MeterID) toward {
 	if label == 0 || hop.Best == 0 {
 		return toward{}
 	}
-	return toward{label, hop, leaving[hop.Best]}
+	hop.SurvivesSwitch = false
+	protected := f.protects(label)
+	if !protected {
+		hop.Backup, hop.Hairpin = 0, false
+	}
+	return toward{label, hop, protected, leaving[hop.Best]}
 }
 
 // ofHosts is what the rules towards hosts of the switch depend on. With a group they do not depend on the next hop.
-func (t toward) ofHosts(f form) toward {
-	best := t.hop.Best
-	if t.label != 0 && f.protects(t.label) {
-		best = 0
+func (t toward) ofHosts() toward {
+	if t.protected {
+		t.hop = fabric.NextHop{}
+	} else {
+		t.hop = fabric.NextHop{Best: t.hop.Best}
 	}
-	return toward{t.label, fabric.NextHop{Best: best}, t.meter}
+	return t
+}
+
+// rules is how many flows there are, without those towards hosts (labels).
+func (t toward) rules() int {
+	n := 2
+	if t.hop.Hairpin {
+		n++
+	}
+	if t.hop.Detour != 0 {
+		n++
+	}
+	return n
 }

@@ -17,7 +17,8 @@ type variable struct {
 	r      *rand.Rand
 	parts  fabric.Parts
 	labels map[fabric.DPID]uint16
-	hosts  int // so many have been made
+	hosts  int          // so many have been made
+	same   map[bool]int // of fingerprints that were compared
 }
 
 func (d *variable) port(s int) fabric.PortID {
@@ -137,8 +138,10 @@ func (d *variable) connectivity(before *Connectivity) *Connectivity {
 // The changes of a switch from one network to another are the same for all of its rules as for the part that Since names.
 func TestPart(t *testing.T) {
 	needed, whole, all := 0, 0, 0
+	same := map[bool]int{}
 	for seed := range uint64(400) {
 		d := draw(t, seed)
+		d.same = same
 		before := d.connectivity(nil)
 		var what []string
 		for range 1 + d.r.IntN(3) {
@@ -146,6 +149,7 @@ func TestPart(t *testing.T) {
 		}
 		after := d.connectivity(before)
 		since := after.Since(before)
+		d.fingerprints(before, after)
 		for _, s := range d.parts.Switches {
 			if _, ok := before.Topology.Switch(s.ID); !ok {
 				continue
@@ -177,8 +181,50 @@ func TestPart(t *testing.T) {
 			}
 		}
 	}
+	if same[true] == 0 || same[false] == 0 {
+		t.Errorf("fingerprints were the same or not in %v cases", same)
+	}
 	if whole == 0 || needed > all*9/10 {
 		t.Errorf("%d of %d rules were made, and all of %d switches: the test proves nothing", needed, all, whole)
+	}
+}
+
+// fingerprints checks that those of two networks are the same where the rules are, and count the flows.
+func (d *variable) fingerprints(before, after *Connectivity) {
+	for _, s := range d.parts.Switches {
+		was, err := before.Program(s.ID)
+		if err != nil {
+			continue // it is new
+		}
+		is, err := after.Program(s.ID)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		old, _, err := before.Fingerprints(nil).Switch(s.ID)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		sum, flows, err := after.Fingerprints(nil).Switch(s.ID)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if flows != len(is.Flows) {
+			d.t.Fatalf("%d flows are counted of %d", flows, len(is.Flows))
+		}
+		if sum == 0 || old == 0 {
+			continue
+		}
+		plan, err := Diff(is, *was.State(State{}), Managed)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if same := len(plan.Steps) == 0; same != (sum == old) {
+			d.t.Fatalf("switch %v: the fingerprints are %x and %x, and the changes %v", s.ID, old, sum, plan.Steps)
+		}
+		if other, _, _ := after.Fingerprints([]byte("another program")).Switch(s.ID); other == sum {
+			d.t.Fatalf("switch %v: another program has the same fingerprint", s.ID)
+		}
+		d.same[sum == old]++
 	}
 }
 

@@ -165,6 +165,9 @@ func KindOf(cookie uint64) (k Kind, ok bool) {
 	return Kind(cookie >> 40), cookie&cookieMask == cookiePrefix
 }
 
+// OfKind returns the cookie and its mask of the flows of a kind.
+func OfKind(k Kind) (value, mask uint64) { return cookie(k, 0), cookieMask | uint64(0xff)<<40 }
+
 // RuleOf returns the rule that a flow with a cookie is of, in a table of the pipeline or of its flattened form; ok is false for a
 // flow that is not Headgate's.
 func RuleOf(table openflow.TableID, cookie uint64) (t Table, r Rule, ok bool) {

@@ -19,10 +19,15 @@ func (s *Switch) flowStats(filter openflow.FlowFilter, match *pipeline.Matcher) 
 
 func (s *Switch) aggregate(filter openflow.FlowFilter, match *pipeline.Matcher) *openflow.Aggregate {
 	a := &openflow.Aggregate{}
-	for _, f := range s.selectFlows(filter, match) {
-		a.Flows++
-		a.Packets += f.packets
-		a.Bytes += f.bytes
+	for i := range s.tables {
+		if filter.Table != openflow.AllTables && filter.Table != openflow.TableID(i) {
+			continue
+		}
+		s.eachFlow(openflow.TableID(i), filter, match, func(f *flow) {
+			a.Flows++
+			a.Packets += f.packets
+			a.Bytes += f.bytes
+		})
 	}
 	return a
 }

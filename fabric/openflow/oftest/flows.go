@@ -138,14 +138,19 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *pipeline.Matcher
 			continue
 		}
 		var some []*flow
-		for _, f := range s.tables[i].all {
-			if f.passes(filter) && match.Includes(&f.Matcher) {
-				some = append(some, f)
-			}
-		}
+		s.eachFlow(openflow.TableID(i), filter, match, func(f *flow) { some = append(some, f) })
 		all = append(all, sorted(some)...)
 	}
 	return all
+}
+
+// eachFlow calls do with the flows of a table that pass a filter, in any order.
+func (s *Switch) eachFlow(table openflow.TableID, filter openflow.FlowFilter, match *pipeline.Matcher, do func(*flow)) {
+	for _, f := range s.tables[table].all {
+		if f.passes(filter) && match.Includes(&f.Matcher) {
+			do(f)
+		}
+	}
 }
 
 // passes reports whether a flow has the cookie, output and group of a filter.

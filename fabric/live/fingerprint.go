@@ -1,0 +1,138 @@
+package live
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/openflow/session"
+	"headgate.dev/headgate/fabric/program"
+)
+
+// To read 13,000 flows of each of 1,000 switches takes a minute of a processor. A switch that has not changed for a while has a
+// fingerprint of its program (program.Discovery), and a controller that makes the same program reads only what it cannot know. A flow that
+// somebody else has changed without its cookie, and without another number of flows, is found by the next audit (auditInterval).
+
+// markAfter is after what time without a change a switch gets the fingerprint, chosen for Headgate.
+const markAfter = 2 * time.Second
+
+// executable is the hash of the program that runs, nil if it cannot be read: then no switch gets a fingerprint.
+var executable = sync.OnceValue(func() []byte {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return nil
+	}
+	return h.Sum(nil)
+})
+
+// recognize reads what a controller without memory cannot know of a switch that has a fingerprint and no flows of others: its hosts and its
+// label, and towards which others it has flows unless that is known. ok is false if all must be read.
+func (n *Network) recognize(ctx context.Context, s *attached) (state program.State, have had, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	kinds := func(all ...program.Kind) error {
+		for _, k := range all {
+			filter := openflow.AllFlows()
+			filter.Cookie, filter.CookieMask = program.OfKind(k)
+			reply, err := session.Ask[*openflow.FlowStatsReply](ctx, s.conn, &openflow.FlowStatsRequest{FlowFilter: filter})
+			if err != nil {
+				return err
+			}
+			state.Flows = append(state.Flows, reply.Flows...)
+		}
+		return nil
+	}
+	if executable() == nil || kinds(program.KindDiscovery) != nil {
+		return state, have, false
+	}
+	if have.fingerprint = program.FingerprintOf(state.Flows); have.fingerprint == 0 {
+		return state, have, false
+	}
+	ours := openflow.AllFlows()
+	ours.Cookie, ours.CookieMask = program.Managed.Cookie, program.Managed.CookieMask
+	var counts [2]uint32
+	for i, filter := range []openflow.FlowFilter{openflow.AllFlows(), ours} {
+		sum, err := session.Ask[*openflow.Aggregate](ctx, s.conn, &openflow.AggregateRequest{FlowFilter: filter})
+		if err != nil {
+			return state, have, false
+		}
+		counts[i] = sum.Flows
+	}
+	have.flows = int(counts[1])
+	if counts[0] != counts[1] || kinds(program.KindHere, program.KindKnown, program.KindNeighbour) != nil {
+		return state, have, false
+	}
+	if !n.isAdopted(state.Flows) && kinds(program.KindToward) != nil {
+		return state, have, false
+	}
+	return state, have, true
+}
+
+// isAdopted reports whether an other switch is known to have flows towards this one. Those that it reaches are then known, too.
+func (n *Network) isAdopted(flows []openflow.FlowStats) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range flows {
+		if k, _ := program.KindOf(f.Cookie); k == program.KindHere {
+			if label, ok := f.Match.Get(openflow.FieldVLANVID); ok && n.adopted[program.VLANOf(label)] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// confirm returns what a switch has if that is the program of a plan by its fingerprint, or else nothing: it is read then.
+func (n *Network) confirm(s *attached, c *program.Connectivity, have had) had {
+	if have.fingerprint == 0 || have.plan != nil {
+		return have
+	}
+	is := n.fingerprint(s.id, c)
+	if is.fingerprint != have.fingerprint || is.flows != have.flows {
+		return had{}
+	}
+	is.plan = c
+	return is
+}
+
+// fingerprint is what a switch that has a plan, and nothing of others, keeps and counts.
+func (n *Network) fingerprint(id fabric.DPID, c *program.Connectivity) (is had) {
+	_ = n.compute(func() (err error) {
+		is.fingerprint, is.flows, err = n.fingerprints(c).Switch(id)
+		return err
+	})
+	return is
+}
+
+// fingerprints are those of a plan. Most switches have the same.
+func (n *Network) fingerprints(c *program.Connectivity) *program.Fingerprints {
+	n.comparing.Lock()
+	defer n.comparing.Unlock()
+	if n.prints == nil || n.prints.Of != c {
+		n.prints = c.Fingerprints(executable())
+	}
+	return n.prints
+}
+
+// mark gives a switch the fingerprint of what it has.
+func (n *Network) mark(s *attached, have had) had {
+	if have.plan == nil || have.fingerprint != 0 || len(have.foreign.Flows) > 0 || executable() == nil {
+		return have
+	}
+	is := n.fingerprint(s.id, have.plan)
+	if is.fingerprint == 0 || is.flows != have.flows || s.conn.Send(program.Discovery(is.fingerprint).Mod()) != nil {
+		return have
+	}
+	have.fingerprint = is.fingerprint
+	return have
+}
