@@ -212,7 +212,7 @@ func (d *demand) target(reserved, floor float64) float64 {
 		room = max(room, 1/d.attains)
 	}
 	want := max(d.level*room*(1+d.headroom), floor)
-	if d.waking {
+	if d.waking || d.learns() && d.level > learningUse*reserved {
 		want = max(want, reserved)
 	}
 	if d.whole > 0 {
