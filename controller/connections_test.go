@@ -129,6 +129,9 @@ func TestConnectionsStay(t *testing.T) {
 
 // A tenant's quotas for connections, groups, rules, classifier entries, combinations and tokens.
 func TestCaps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its clients wait seconds, and the race detector makes them wait longer")
+	}
 	t.Parallel()
 	s := start(t)
 	tokens := s.divided(t)

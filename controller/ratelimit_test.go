@@ -17,6 +17,9 @@ import (
 // and invalid tokens are rate limited. Clients with valid tokens are not affected, also from the same
 // address.
 func TestStrangers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its clients wait seconds, and the race detector makes them wait longer")
+	}
 	t.Parallel()
 	s := start(t)
 	s.must(200, "PUT", "/v1/hosts/h1", `{}`)

@@ -15,8 +15,8 @@ import (
 //
 //	client ──RTT── router ── server
 //
-// The median of probes every 5 ms is within 0.25 ms of nominal; the plain path behind it takes about
-// 0.05 ms. The TCP throughput is within 1 %, because the last RTT of data is in flight when the run
+// The median of probes every 5 ms is within 0.25 ms and 1 % of nominal; the plain path behind it takes about
+// 0.05 ms, and 0.3 on a busy machine. The TCP throughput is within 1 %, because the last RTT of data is in flight when the run
 // ends.
 func TestDelay(t *testing.T) {
 	for _, rtt := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
@@ -43,7 +43,7 @@ func testDelay(t testing.TB, rtt time.Duration) {
 	}
 	within := func(name string, r *traffic.ProbeResult) {
 		t.Logf("%s: %+v, lost %d of %d", name, r.RTT, r.Lost, r.Sent)
-		if math.Abs(r.RTT.P50Us-float64(rtt.Microseconds())) > 250 {
+		if math.Abs(r.RTT.P50Us-float64(rtt.Microseconds())) > 250+float64(rtt.Microseconds())/100 {
 			t.Errorf("%s: median RTT %.0f us, want %v", name, r.RTT.P50Us, rtt)
 		}
 	}

@@ -37,10 +37,8 @@ func TestUnmet(t *testing.T) {
 		starve    bool
 	}{
 		{2 * unit.Mbit, 0.8, 128 << 10, false},
-		{20 * unit.Mbit, 0.8, 128 << 10, false},
 		{20 * unit.Mbit, 0.95, 256 << 10, false},
 		{20 * unit.Mbit, 0.5, 1 << 10, false},
-		{20 * unit.Mbit, 0.95, 16 << 10, false},
 		{512 * unit.Kbit, 0.8, 16 << 10, false},
 		{20 * unit.Mbit, 0.8, 128 << 10, true},
 		{512 * unit.Kbit, 0.8, 4 << 10, true},

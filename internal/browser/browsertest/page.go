@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a page may take for a step.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // Page is a page of a test. Its methods end the test when a step fails.
 type Page struct {
