@@ -51,7 +51,9 @@ func (o *Owner) Run(ctx context.Context, changed <-chan struct{}) {
 		}
 	}
 	for {
+		began := time.Now()
 		report("plan reservations for the network", o.Follow(ctx))
+		paused := time.Now().Add(time.Since(began)) // to follow takes at most half of the time, however often the network changes
 		select {
 		case <-ctx.Done():
 			return
@@ -62,7 +64,7 @@ func (o *Owner) Run(ctx context.Context, changed <-chan struct{}) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(gather):
+			case <-time.After(max(gather, time.Until(paused))):
 			}
 		}
 	}

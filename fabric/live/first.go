@@ -1,7 +1,6 @@
 package live
 
 import (
-	"slices"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -12,10 +11,10 @@ import (
 // awaitFirst waits until a switch that has connected can be given a plan. One that has rules carries traffic by them, so they stay until
 // its links and hosts can have been found. One that has none drops what hosts send, whose next question may be a second later
 // (RETRANS_TIMER, RFC 4861, section 10): it waits only until a plan has a use for each of its ports.
-func (n *Network) awaitFirst(s *attached, has *program.State) {
+func (n *Network) awaitFirst(s *attached, carries bool) {
 	timeout := time.NewTimer(firstPlan)
 	defer timeout.Stop()
-	for carries := slices.ContainsFunc(has.Flows, carriesTraffic); carries || !n.placed(s); {
+	for carries || !n.placed(s) {
 		select {
 		case <-s.conn.Done():
 			return

@@ -17,10 +17,10 @@ const (
 	// floodRate and floodBurst are in frames per second and frames: a host that starts asks for a few addresses, and one that scans gets
 	// through a /24 in 13 s.
 	floodRate, floodBurst = 20, 100
-	// copyRate and copyBurst are in copies per second and copies: a copy takes 0.4 us of the controller at 10,000 ports of hosts
-	// (BenchmarkFloodLarge, AMD EPYC), so that all take 0.1 of a processor, and a burst holds up the loop for 0.4 s in all. Of 10,000 ports
-	// 25 frames per second pass, of 100 ports 2,500.
-	copyRate, copyBurst = 250_000, 1_000_000
+	// copyRate and copyBurst are in copies per second and copies: at 10,000 ports of hosts of 1,000 switches a copy takes 1.4 us of the
+	// controller, mostly to write to the switches, so that all take 0.14 of a processor. Of 10,000 ports 10 frames per second pass, of 100 ports
+	// 1,000.
+	copyRate, copyBurst = 100_000, 500_000
 )
 
 // mayFlood reports whether a frame of a port may go to all ports of hosts. n.mu must be held.

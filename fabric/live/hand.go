@@ -16,7 +16,8 @@ const deliverFirst = 20 * time.Millisecond
 type handed struct {
 	first   map[fabric.DPID]bool // switches that get the newest plan
 	plan    *program.Connectivity
-	version int // the others get this one
+	version int       // the others get this one
+	at      time.Time // when they did
 }
 
 // hand gives the newest plan to the switches of its new hosts, and soon to all. n.mu must be held.
@@ -44,7 +45,7 @@ func (n *Network) handAll(plan *program.Connectivity, version int) {
 	if version <= n.handed.version {
 		return
 	}
-	n.handed.plan, n.handed.version = plan, version
+	n.handed.plan, n.handed.version, n.handed.at = plan, version, time.Now()
 	for _, s := range n.switches {
 		s.wakeUp()
 	}

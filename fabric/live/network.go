@@ -36,6 +36,8 @@ const (
 	firstPlan = 7 * tick
 	// gather is how long further changes are waited for before a plan is made.
 	gather = 5 * time.Millisecond
+	// bringTimeout is how long a plan waits until most switches have the one before it.
+	bringTimeout = 10 * time.Second
 	// retry is after what time a switch that refused changes is read and compared again.
 	retry = 5 * time.Second
 )
@@ -86,16 +88,18 @@ type Network struct {
 	version        int // of plan
 	handed         handed
 	planning       *time.Timer
-	computing      bool      // a plan is made
-	began          time.Time // when the first switch was attached
-	attached       time.Time // when the last one was
-	ticker         *time.Timer
-	unknown        buckets
-	copies         bucket // of frames to all ports of hosts (floods.go)
-	counters       Counters
-	circuits       circuits
-	traffic        map[fabric.PortID]*traffic
-	forgotten      time.Time // when traffic that is too old was looked for
+	computing      bool // a plan is made
+	// paused is until when no other plan is begun: making them takes at most half of the time, however often things change.
+	paused    time.Time
+	began     time.Time // when the first switch was attached
+	attached  time.Time // when the last one was
+	ticker    *time.Timer
+	unknown   buckets
+	copies    bucket // of frames to all ports of hosts (floods.go)
+	counters  Counters
+	circuits  circuits
+	traffic   map[fabric.PortID]*traffic
+	forgotten time.Time // when traffic that is too old was looked for
 }
 
 // attached is a switch that is connected.
@@ -137,7 +141,7 @@ func New(ctx context.Context, o Options) *Network {
 	}
 	n := &Network{
 		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{},
-		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{}, resyncs: make(slots, maxResyncs), processors: make(slots, runtime.GOMAXPROCS(0)),
+		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{}, resyncs: make(slots, maxResyncs), processors: make(slots, max(runtime.GOMAXPROCS(0)-1, 1)),
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
 	n.mu.Lock()
@@ -193,7 +197,9 @@ func (n *Network) Lead(c *session.Conn) error {
 	n.attach(s)
 	defer n.detach(s)
 	n.adopt(s, *state)
-	n.synchronize(s, state, have)
+	carries := slices.ContainsFunc(state.Flows, carriesTraffic)
+	state = nil // it would stay while the switch is connected
+	n.synchronize(s, carries, have)
 	return cmp.Or(c.Err(), n.ctx.Err())
 }
 
@@ -213,8 +219,12 @@ func (n *Network) meet(s *attached) (*program.State, had, error) {
 	if err != nil {
 		return nil, had{}, err
 	}
+	have := had{read: state}
+	if len(state.Flows) > fewChanges {
+		have.read = nil // it is read again when there is a plan: those of a thousand switches would take gigabytes until then
+	}
 	// An error of it is one of the program, too.
-	return state, had{read: state}, s.conn.Send(program.Discovery(0).Mod())
+	return state, have, s.conn.Send(program.Discovery(0).Mod())
 }
 
 // attach adds a switch that is connected. One with the same id, whose connection has not been seen to end, is replaced.
@@ -471,7 +481,7 @@ const unknownCapacity = unit.Gbit
 
 // replan makes a plan soon. The first waits until it is known what is at each port, but not for long. n.mu must be held.
 func (n *Network) replan() {
-	wait := gather
+	wait := max(gather, time.Until(n.paused))
 	if n.plan == nil && !n.decided() {
 		wait = max(gather, firstPlan-time.Since(n.began))
 	}
@@ -504,7 +514,7 @@ func (n *Network) makePlan() {
 	case n.ctx.Err() != nil:
 		n.mu.Unlock()
 		return
-	case n.plan == nil && n.awaits():
+	case n.plan == nil && n.awaits() || n.behind():
 		n.planning = time.AfterFunc(tick, n.makePlan)
 		n.mu.Unlock()
 		return
@@ -517,10 +527,12 @@ func (n *Network) makePlan() {
 	}
 	n.computing = true
 	n.mu.Unlock()
+	began := time.Now()
 	defer func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.computing = false
+		n.paused = time.Now().Add(time.Since(began))
 	}()
 	t, err := fabric.New(parts)
 	if err != nil {
@@ -543,6 +555,21 @@ func (n *Network) makePlan() {
 		links = append(links, l.From)
 	}
 	n.install(c, wires, links)
+}
+
+// behind reports whether most switches do not have the plan that they were given last, for which they have some time. When many hosts come
+// one after the other, each plan would be given to a thousand switches before they have the one before it. n.mu must be held.
+func (n *Network) behind() bool {
+	if n.plan == nil || time.Since(n.handed.at) > bringTimeout {
+		return false
+	}
+	behind := 0
+	for _, s := range n.switches {
+		if s.done < n.handed.version {
+			behind++
+		}
+	}
+	return behind > len(n.switches)/2
 }
 
 // contradiction makes an event of what does not fit together, so that there is no plan for it.

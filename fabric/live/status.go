@@ -89,8 +89,9 @@ type LinkStatus struct {
 // Topology returns the switches, links and hosts as they are now.
 func (n *Network) Topology() (*fabric.Topology, error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return fabric.New(n.parts())
+	parts := n.parts()
+	n.mu.Unlock()
+	return fabric.New(parts)
 }
 
 // ErrNoSwitch: no switch with the id is connected.

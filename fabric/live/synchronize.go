@@ -39,8 +39,8 @@ func (s slots) take(ctx context.Context) error {
 
 func (s slots) give() { <-s }
 
-// compute runs work for one switch that takes milliseconds of a processor and waits for nothing. At most as much of it runs as there are processors:
-// with a thousand at the same time a discovery frame would wait for its turn until it is too old, and links would seem to fail.
+// compute runs work for one switch that takes milliseconds of a processor and waits for nothing. One processor is left to messages: with a
+// thousand at the same time a discovery frame would wait for its turn until it is too old, and links would seem to fail.
 func (n *Network) compute(work func() error) error {
 	if err := n.processors.take(n.ctx); err != nil {
 		return err
@@ -92,8 +92,8 @@ func (n *Network) since(before, after *program.Connectivity) *program.Difference
 }
 
 // synchronize brings a switch to each newer plan from the state that it has, until its channel ends.
-func (n *Network) synchronize(s *attached, state *program.State, have had) {
-	n.awaitFirst(s, state)
+func (n *Network) synchronize(s *attached, carries bool, have had) {
+	n.awaitFirst(s, carries)
 	again, audit, counted, mark := time.NewTimer(time.Hour), time.NewTimer(auditInterval), time.NewTimer(countInterval), time.NewTimer(time.Hour)
 	defer again.Stop()
 	defer audit.Stop()
@@ -189,60 +189,30 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 		return have, err
 	}
 	defer s.metering.unlock()
-	var want program.Program
-	var state *program.State
-	rest := 0 // of what it has, which is right
-	err := n.compute(func() (err error) {
-		part := n.part(s, c, have)
-		if want, err = c.Part(s.id, part); err == nil {
-			n.limit(s, c, &want)
-			state, err = have.state(s, part)
-		}
-		if err == nil && part != nil {
-			rest = have.flows - len(state.Flows)
-		}
-		return err
-	})
-	if err != nil {
-		return have, err
-	}
-	if state == nil {
+	if have.plan == nil && have.read == nil {
 		n.mu.Lock()
 		n.counters.Resyncs++
 		n.mu.Unlock()
-		if state, err = read(n.ctx, s.conn); err != nil {
+		state, err := read(n.ctx, s.conn)
+		if err != nil {
 			return had{}, fmt.Errorf("cannot read what it has: %w", err)
 		}
-		have.fingerprint = program.FingerprintOf(state.Flows)
+		have.read, have.fingerprint = state, program.FingerprintOf(state.Flows)
 	}
-	var kept program.State // circuits of an earlier controller
-	if c.Circuits == nil {
-		without := state.WithoutCircuits()
-		kept, state = state.Circuits(), &without
-	}
-	s.metering.correct(state, have.plan == nil)
-	var plan program.Plan
+	var d difference
 	if err := n.compute(func() (err error) {
-		plan, err = program.Diff(want, *state, program.Managed)
+		d, err = n.lacking(s, c, have, most)
 		return err
 	}); err != nil {
 		return have, err
 	}
-	count := 0
-	for _, step := range plan.Steps {
-		count += len(step)
-	}
-	if count > most {
-		return have, errMany // the plan is made again: those of a thousand switches take gigabytes
-	}
-	if have.fingerprint != 0 && len(plan.Steps) > 0 { // from now on it has neither what the fingerprint says nor the plan
-		plan.Steps[0] = append([]program.Change{{Message: program.Discovery(0).Mod(), Why: "see links"}}, plan.Steps[0]...)
+	have.read = nil                                     // a thousand switches wait for answers at the same time
+	if have.fingerprint != 0 && len(d.plan.Steps) > 0 { // from now on it has neither what the fingerprint says nor the plan
+		d.plan.Steps[0] = append([]program.Change{{Message: program.Discovery(0).Mod(), Why: "see links"}}, d.plan.Steps[0]...)
 		have.fingerprint = 0
 	}
-	foreign, flows := state.Foreign(program.Managed).With(kept), len(want.Flows)
-	state, want.Flows = nil, nil // a thousand switches wait for answers at the same time
 	var refused error
-	for _, step := range plan.Steps {
+	for _, step := range d.plan.Steps {
 		messages := make([]openflow.Message, len(step))
 		for i, c := range step {
 			messages[i] = c.Message
@@ -262,11 +232,60 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 	if refused != nil {
 		return had{}, refused // what it has is read again
 	}
-	for _, c := range plan.Collisions {
+	var err error
+	for _, c := range d.plan.Collisions {
 		err = errors.Join(err, errors.New(c.String()))
 	}
-	s.metering.becomes(want, c.Circuits, s.id)
-	return had{plan: c, foreign: foreign, fingerprint: have.fingerprint, flows: rest + flows - len(plan.Collisions) + len(kept.Flows)}, err
+	s.metering.becomes(d.want, c.Circuits, s.id)
+	return had{plan: c, foreign: d.foreign, fingerprint: have.fingerprint, flows: d.flows}, err
+}
+
+// difference is what a switch lacks of a plan.
+type difference struct {
+	plan    program.Plan
+	want    program.Program // without flows
+	foreign program.State
+	flows   int // of ours that it then has
+}
+
+// lacking returns what a switch lacks of a plan, or errMany. What it takes for a switch with thousands of flows is garbage when it returns.
+func (n *Network) lacking(s *attached, c *program.Connectivity, have had, most int) (d difference, err error) {
+	part := n.part(s, c, have)
+	if part.Size() > most {
+		return d, errMany
+	}
+	if d.want, err = c.Part(s.id, part); err != nil {
+		return d, err
+	}
+	n.limit(s, c, &d.want)
+	state, err := have.state(s, part)
+	if err != nil {
+		return d, err
+	}
+	d.flows = len(d.want.Flows)
+	if part != nil { // the others are right
+		d.flows += have.flows - len(state.Flows)
+	}
+	var kept program.State // circuits of an earlier controller
+	if c.Circuits == nil {
+		without := state.WithoutCircuits()
+		kept, state = state.Circuits(), &without
+	}
+	s.metering.correct(state, have.plan == nil)
+	if d.plan, err = program.Diff(d.want, *state, program.Managed); err != nil {
+		return d, err
+	}
+	count := 0
+	for _, step := range d.plan.Steps {
+		count += len(step)
+	}
+	if count > most {
+		return d, errMany
+	}
+	d.foreign = state.Foreign(program.Managed).With(kept)
+	d.flows += len(kept.Flows) - len(d.plan.Collisions)
+	d.want.Flows = nil
+	return d, nil
 }
 
 // explain adds to the first error of changes what the change was for, and to that how many more there are.

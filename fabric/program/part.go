@@ -14,6 +14,14 @@ type Part struct {
 	hosts  []fabric.HostID // in order, each with the label of its switch in labels
 }
 
+// Size is how many switches and hosts the rules of a part are towards, 0 for all.
+func (p *Part) Size() int {
+	if p == nil {
+		return 0
+	}
+	return len(p.labels) + len(p.hosts)
+}
+
 // Difference is what differs between what connects a network now and before, for all its switches.
 type Difference struct {
 	Before, After *Connectivity
