@@ -17,6 +17,7 @@ type LinkLearner struct {
 	cabling map[PortID]PortID
 	ears    map[PortID]*ear
 	links   []LinkID                   // that are up, nil after one of them has changed
+	quiet   time.Time                  // nothing expires before
 	hearers map[PortID]map[PortID]bool // which ports hear a port
 }
 
@@ -152,19 +153,30 @@ func (l *LinkLearner) Hold(silent map[DPID]bool, passes func(PortID) bool, now t
 // each time, until it is, or a frame is observed. A nil sure is always true.
 // The more often Expire is called, the sooner a silent failure is found.
 func (l *LinkLearner) Expire(now time.Time, sure func(LinkID) bool) []Event {
+	if now.Before(l.quiet) {
+		return nil
+	}
 	var affected []PortID
+	quiet := now
 	for to, e := range l.ears {
+		if !e.unanswered.IsZero() && e.unanswered.Before(quiet) {
+			quiet = e.unanswered
+		}
 		if !e.unanswered.IsZero() && now.Sub(e.unanswered) >= l.timeout && (sure == nil || sure(LinkID{to, e.state.peer})) {
 			e.unheard = true
 			affected = append(affected, to)
 		}
 		for from, heard := range e.from {
+			if heard.last.Before(quiet) {
+				quiet = heard.last
+			}
 			if now.Sub(heard.last) >= l.timeout && (sure == nil || sure(LinkID{from, to})) {
 				affected = append(affected, l.around(to)...)
 				l.forget(from, to)
 			}
 		}
 	}
+	l.quiet = quiet.Add(l.timeout) // what is observed from now on expires later
 	return l.update(affected, now)
 }
 

@@ -54,6 +54,19 @@ func (h *NextHops) At(at, to DPID) NextHop {
 	return h.to[d][a]
 }
 
+// From returns the next hops of a switch to all switches, in the order of Topology.Switches, nil if it does not exist.
+func (h *NextHops) From(at DPID) []NextHop {
+	a, ok := h.t.index[at]
+	if !ok {
+		return nil
+	}
+	all := make([]NextHop, len(h.to))
+	for d := range h.to {
+		all[d] = h.to[d][a]
+	}
+	return all
+}
+
 // NextHopChange is a next hop that differs between two topologies.
 type NextHopChange struct {
 	At, To   DPID

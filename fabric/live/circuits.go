@@ -197,7 +197,7 @@ func (n *Network) handing() bool {
 func (n *Network) installCircuits(c *program.Connectivity, concerned map[fabric.DPID]bool) {
 	n.plan = c
 	n.version++
-	n.handed = handed{plan: c, version: n.version}
+	n.handed = handed{plan: c, version: n.version, at: time.Now()}
 	for id, s := range n.switches {
 		if concerned != nil && !concerned[id] && s.done == n.version-1 && s.problem == nil {
 			s.done = n.version // it has what the plan says

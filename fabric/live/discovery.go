@@ -134,11 +134,19 @@ func (n *Network) out(s *attached, to fabric.PortNo, frame []byte) {
 // discoverDue sends the discovery frames that are due, and finds ports that belong to hosts. n.mu must be held.
 func (n *Network) discoverDue(now time.Time) {
 	settled := false
+	due := map[fabric.DPID]bool{} // switches that send out of all ports of links, for which one write is enough
+	for id, s := range n.switches {
+		if due[id] = now.Sub(s.discovering) >= linkInterval; due[id] {
+			s.discovering = now
+		}
+	}
 	for id, p := range n.ports {
 		interval := hostInterval
 		switch {
 		case n.isHostPort(id):
 			continue
+		case p.heard && due[id.Switch]:
+			interval = 0
 		case p.heard:
 			interval = linkInterval
 		case !p.ready && !n.isLinkPort(id) && now.Sub(p.since) >= settle:

@@ -98,19 +98,23 @@ type Network struct {
 	copies    bucket // of frames to all ports of hosts (floods.go)
 	counters  Counters
 	circuits  circuits
+	compared  int // flows since memory was given back
+	trimming  *time.Timer
 	traffic   map[fabric.PortID]*traffic
 	forgotten time.Time // when traffic that is too old was looked for
 }
 
 // attached is a switch that is connected.
 type attached struct {
-	id      fabric.DPID
-	conn    *session.Conn
-	asking  bool // an echo request of inquiries has no answer yet
-	polls   polls
-	wake    chan struct{} // there is a newer plan
-	done    int           // the version of the plan that it has
-	problem error
+	id     fabric.DPID
+	conn   *session.Conn
+	asking bool // an echo request of inquiries has no answer yet
+	polls  polls
+	wake   chan struct{} // there is a newer plan
+	// discovering is when it last sent discovery frames out of all ports of links.
+	discovering time.Time
+	done        int // the version of the plan that it has
+	problem     error
 
 	metering     metering
 	capabilities fabric.Capabilities

@@ -89,6 +89,10 @@ type LinkStatus struct {
 // Topology returns the switches, links and hosts as they are now.
 func (n *Network) Topology() (*fabric.Topology, error) {
 	n.mu.Lock()
+	if n.plan != nil && n.planning == nil && !n.computing { // nothing has changed since
+		defer n.mu.Unlock()
+		return n.plan.Topology, nil
+	}
 	parts := n.parts()
 	n.mu.Unlock()
 	return fabric.New(parts)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"time"
 
 	"headgate.dev/headgate/fabric/openflow"
@@ -177,7 +178,33 @@ func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, er
 		return have, err
 	}
 	defer n.resyncs.give()
-	return n.change(s, c, have, math.MaxInt)
+	has, err := n.change(s, c, have, math.MaxInt)
+	n.trim(has.flows)
+	return has, err
+}
+
+// manyFlows is after so many flows that were compared the memory that this took is given back, trimAfter later. The runtime would keep
+// gigabytes of it for minutes.
+const manyFlows, trimAfter = 200_000, 5 * time.Second
+
+// trim gives memory back to the system when many flows have been compared.
+func (n *Network) trim(flows int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.compared += flows
+	if n.compared < manyFlows {
+		return
+	}
+	if n.trimming == nil {
+		n.trimming = time.AfterFunc(trimAfter, func() {
+			n.mu.Lock()
+			n.compared = 0
+			n.mu.Unlock()
+			debug.FreeOSMemory()
+		})
+		return
+	}
+	n.trimming.Reset(trimAfter)
 }
 
 // errMany is that of change for a switch with more changes than it may make.
@@ -253,6 +280,9 @@ func (n *Network) lacking(s *attached, c *program.Connectivity, have had, most i
 	part := n.part(s, c, have)
 	if part.Size() > most {
 		return d, errMany
+	}
+	if part.Empty() {
+		return difference{foreign: have.foreign, flows: have.flows}, nil
 	}
 	if d.want, err = c.Part(s.id, part); err != nil {
 		return d, err

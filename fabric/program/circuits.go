@@ -368,6 +368,11 @@ func (c *Circuits) States() []CircuitState {
 	return slices.SortedFunc(maps.Values(c.states), func(a, b CircuitState) int { return cmp.Compare(a.Number, b.Number) })
 }
 
+// concerns reports whether a switch does something for circuits.
+func (c *Circuits) concerns(id fabric.DPID) bool {
+	return c != nil && (len(c.begins[id]) > 0 || len(c.hops[id]) > 0)
+}
+
 // Concerned returns the switches whose programs differ because of circuits.
 func (c *Circuits) Concerned(before *Circuits) map[fabric.DPID]bool {
 	all := map[fabric.DPID]bool{}

@@ -50,6 +50,11 @@ func (c *Connectivity) Part(id fabric.DPID, part *Part) (Program, error) {
 		return Program{}, fmt.Errorf("switch %v has no label", id)
 	}
 	b := builder{Connectivity: c, at: s, form: formOf(s.Capabilities), part: part, leaving: c.Circuits.leaving(id)}
+	b.labels()
+	b.remotes()
+	if part != nil && part.far {
+		return b.Program, nil
+	}
 	b.controls()
 	if b.form.flat {
 		b.flat()
@@ -59,8 +64,6 @@ func (c *Connectivity) Part(id fabric.DPID, part *Part) (Program, error) {
 		b.neighbours()
 		b.deliveries()
 	}
-	b.labels()
-	b.remotes()
 	b.floods()
 	b.circuits()
 	return b.Program, nil

@@ -100,7 +100,7 @@ func (f *Fingerprints) Switch(id fabric.DPID) (sum uint32, flows int, err error)
 		b = binary.BigEndian.AppendUint64(b, f.hosts[d.ID].sum)
 	}
 	h.Write(b)
-	if c.Circuits != nil && (len(c.Circuits.begins[id]) > 0 || len(c.Circuits.hops[id]) > 0) {
+	if c.Circuits.concerns(id) {
 		return 0, flows, nil
 	}
 	return max(binary.BigEndian.Uint32(h.Sum(nil)), 1), flows, nil

@@ -1,17 +1,19 @@
 package program
 
 import (
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
 )
 
-// Part says which of the rules of a switch towards other switches and their hosts are made: those are nearly all rules of a large network,
-// and a change concerns few of them. All other rules are always made. nil is all rules.
+// Part says which of the rules of a switch are made. nil is all rules.
 type Part struct {
-	labels map[uint16]bool
-	hosts  []fabric.HostID // in order, each with the label of its switch in labels
+	// far leaves out all rules but those towards other switches and their hosts, which are nearly all rules of a large network.
+	far    bool
+	labels map[uint16]bool // those towards switches
+	hosts  []fabric.HostID // those towards hosts, in order, each with the label of its switch in labels
 }
 
 // Size is how many switches and hosts the rules of a part are towards, 0 for all.
@@ -22,29 +24,43 @@ func (p *Part) Size() int {
 	return len(p.labels) + len(p.hosts)
 }
 
+// Empty reports whether a part has no rules.
+func (p *Part) Empty() bool { return p != nil && p.far && p.Size() == 0 }
+
 // Difference is what differs between what connects a network now and before, for all its switches.
 type Difference struct {
 	Before, After *Connectivity
 	ends          []end
+	same          bool            // the next hops and the labels are
 	hosts         []fabric.HostID // that are new, gone, or at another switch
 }
 
-// end is a switch as a destination, with its labels; 0 if it has none.
+// end is a switch as a destination, with its labels, 0 if it has none, and its places among the switches, -1 if it is not one.
 type end struct {
-	id      fabric.DPID
-	was, is uint16
+	id         fabric.DPID
+	was, is    uint16
+	from, into int
 }
 
 // Since returns what differs from before. It takes time in proportion to the hosts and the switches; Part, to the switches.
 func (c *Connectivity) Since(before *Connectivity) *Difference {
-	d := &Difference{Before: before, After: c}
-	for _, s := range c.Topology.Switches() {
-		d.ends = append(d.ends, end{s.ID, before.Labels[s.ID], c.Labels[s.ID]})
-	}
-	for _, s := range before.Topology.Switches() {
+	d := &Difference{Before: before, After: c, same: c.Next == before.Next}
+	places := map[fabric.DPID]int{}
+	for i, s := range before.Topology.Switches() {
+		places[s.ID] = i
 		if _, ok := c.Topology.Switch(s.ID); !ok {
-			d.ends = append(d.ends, end{s.ID, before.Labels[s.ID], 0})
+			d.ends = append(d.ends, end{s.ID, before.Labels[s.ID], 0, i, -1})
 		}
+	}
+	for i, s := range c.Topology.Switches() {
+		from, ok := places[s.ID]
+		if !ok {
+			from = -1
+		}
+		d.ends = append(d.ends, end{s.ID, before.Labels[s.ID], c.Labels[s.ID], from, i})
+	}
+	for _, e := range d.ends {
+		d.same = d.same && e.was == e.is
 	}
 	for _, h := range c.Topology.Hosts() {
 		if was, ok := before.Topology.Host(h.HostID); !ok || was.At.Switch != h.At.Switch {
@@ -66,17 +82,35 @@ func (d *Difference) Part(at fabric.DPID) *Part {
 	if !ok || !still || formOf(was.Capabilities) != formOf(is.Capabilities) || d.Before.Labels[at] != d.After.Labels[at] {
 		return nil
 	}
-	form := formOf(is.Capabilities)
-	leftBy, leavesBy := d.Before.Circuits.leaving(at), d.After.Circuits.leaving(at)
-	p := &Part{labels: map[uint16]bool{}}
+	p := &Part{labels: map[uint16]bool{}, far: d.sameHere(was, is)}
 	for _, h := range d.hosts {
 		p.add(d, h)
 	}
+	d.compare(p, is)
+	slices.SortFunc(p.hosts, fabric.HostID.Compare)
+	p.hosts = slices.Compact(p.hosts)
+	return p
+}
+
+// compare adds the rules towards switches to which something differs.
+func (d *Difference) compare(p *Part, at fabric.Switch) {
+	leftBy, leavesBy := d.Before.Circuits.leaving(at.ID), d.After.Circuits.leaving(at.ID)
+	if d.same && maps.Equal(leftBy, leavesBy) {
+		return
+	}
+	form := formOf(at.Capabilities)
+	was, is := d.Before.Next.From(at.ID), d.After.Next.From(at.ID)
+	hop := func(all []fabric.NextHop, place int) fabric.NextHop {
+		if place < 0 {
+			return fabric.NextHop{}
+		}
+		return all[place]
+	}
 	for _, e := range d.ends {
-		if e.id == at {
+		if e.id == at.ID {
 			continue
 		}
-		before, after := form.toward(e.was, d.Before.Next.At(at, e.id), leftBy), form.toward(e.is, d.After.Next.At(at, e.id), leavesBy)
+		before, after := form.toward(e.was, hop(was, e.from), leftBy), form.toward(e.is, hop(is, e.into), leavesBy)
 		if before == after {
 			continue
 		}
@@ -93,9 +127,26 @@ func (d *Difference) Part(at fabric.DPID) *Part {
 			}
 		}
 	}
-	slices.SortFunc(p.hosts, fabric.HostID.Compare)
-	p.hosts = slices.Compact(p.hosts)
-	return p
+}
+
+// sameHere reports whether the rules of a switch that are not towards others depend on nothing that differs.
+func (d *Difference) sameHere(was, is fabric.Switch) bool {
+	b, a := d.Before, d.After
+	if b.Circuits.concerns(is.ID) || a.Circuits.concerns(is.ID) || was.Capabilities != is.Capabilities || !slices.Equal(b.Tree.Ports(is.ID), a.Tree.Ports(is.ID)) ||
+		!slices.EqualFunc(was.Ports, is.Ports, func(p, q fabric.Port) bool { return p.No == q.No }) {
+		return false
+	}
+	for _, p := range is.Ports {
+		id := fabric.PortID{Switch: is.ID, Port: p.No}
+		if b.Topology.CarriesLink(id) != a.Topology.CarriesLink(id) || b.HostPort(id) != a.HostPort(id) || !slices.EqualFunc(b.Topology.HostsAt(id), a.Topology.HostsAt(id), sameHost) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameHost(a, b fabric.Host) bool {
+	return a.HostID == b.HostID && slices.Equal(a.Addrs, b.Addrs)
 }
 
 // add adds the rules towards a host, which refer to the group of its switch.

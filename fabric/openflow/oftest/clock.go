@@ -18,6 +18,7 @@ type timeline struct {
 	// changes counts what can change the way of packets: flows, groups, ports and cables.
 	changes uint64
 	frames  uint64 // that were sent
+	shared  shared
 }
 
 // newID is that of a frame.

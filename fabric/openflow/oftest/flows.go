@@ -41,15 +41,14 @@ func (s *Switch) flowMod(m *openflow.FlowMod) *openflow.Error {
 		s.removeFlows(s.selected(m, match), openflow.RemovedDelete)
 		return nil
 	}
-	p, err := s.compile(m.Instructions, m.Table, match)
-	if err != nil {
+	if err := s.check(m.Instructions, m.Table, match); err != nil {
 		return err
 	}
 	if m.Command == openflow.FlowAdd {
-		return s.addFlow(m, match, p)
+		return s.addFlow(m, match)
 	}
 	for _, f := range s.selected(m, match) {
-		f.instructions, f.Program = ordered(m.Instructions), p
+		f.does(s.shared.behaviour(ordered(m.Instructions)))
 		if m.Flags&openflow.FlowResetCounts != 0 {
 			f.counter = counter{}
 		}
@@ -60,7 +59,7 @@ func (s *Switch) flowMod(m *openflow.FlowMod) *openflow.Error {
 
 // addFlow adds a flow, or replaces the one with its match and priority, whose counters it keeps unless
 // OFPFF_RESET_COUNTS is set.
-func (s *Switch) addFlow(m *openflow.FlowMod, match *pipeline.Matcher, p pipeline.Program) *openflow.Error {
+func (s *Switch) addFlow(m *openflow.FlowMod, match *pipeline.Matcher) *openflow.Error {
 	t := &s.tables[m.Table]
 	old := t.find(match, m.Priority)
 	if old == nil && m.Flags&openflow.FlowCheckOverlap != 0 && slices.ContainsFunc(t.all, func(f *flow) bool {
@@ -73,10 +72,12 @@ func (s *Switch) addFlow(m *openflow.FlowMod, match *pipeline.Matcher, p pipelin
 	}
 	s.made++
 	now := time.Now()
+	is := s.shared.pattern(match, kept(match, m.Match))
 	f := &flow{
-		Flow: pipeline.Flow{Matcher: *match, Table: m.Table, Priority: m.Priority, Cookie: m.Cookie, Program: p}, flags: m.Flags, idle: m.IdleTimeout, hard: m.HardTimeout,
-		match: kept(match, m.Match), instructions: ordered(m.Instructions), order: s.made, created: now, used: now,
+		Flow: pipeline.Flow{Matcher: &is.Matcher, Table: m.Table, Priority: m.Priority, Cookie: m.Cookie}, flags: m.Flags, idle: m.IdleTimeout, hard: m.HardTimeout,
+		match: is, order: s.made, created: now, used: now,
 	}
+	f.does(s.shared.behaviour(ordered(m.Instructions)))
 	if old != nil {
 		if m.Flags&openflow.FlowResetCounts == 0 {
 			f.counter, f.used = old.counter, old.used
@@ -89,6 +90,9 @@ func (s *Switch) addFlow(m *openflow.FlowMod, match *pipeline.Matcher, p pipelin
 	s.expire(f)
 	return nil
 }
+
+// does gives a flow its instructions.
+func (f *flow) does(b *behaviour) { f.instructions, f.Program = b, &b.Program }
 
 // expire arranges the end of a flow by its timeouts (section 5.5). An idle timeout that packets have put off is looked at
 // again when it would have ended.
@@ -147,7 +151,7 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *pipeline.Matcher
 // eachFlow calls do with the flows of a table that pass a filter, in any order.
 func (s *Switch) eachFlow(table openflow.TableID, filter openflow.FlowFilter, match *pipeline.Matcher, do func(*flow)) {
 	for _, f := range s.tables[table].all {
-		if f.passes(filter) && match.Includes(&f.Matcher) {
+		if f.passes(filter) && match.Includes(f.Matcher) {
 			do(f)
 		}
 	}
@@ -175,7 +179,7 @@ func (s *Switch) removeFlows(all []*flow, why openflow.FlowRemovedReason) {
 		if f.flags&openflow.FlowSendRemoved != 0 {
 			s.notify(&openflow.FlowRemoved{
 				Cookie: f.Cookie, Priority: f.Priority, Reason: why, Table: f.Table, Duration: since(f.created),
-				IdleTimeout: f.idle, HardTimeout: f.hard, Packets: f.packets, Bytes: f.bytes, Match: f.match,
+				IdleTimeout: f.idle, HardTimeout: f.hard, Packets: f.packets, Bytes: f.bytes, Match: f.match.fields,
 			})
 		}
 	}
@@ -184,6 +188,6 @@ func (s *Switch) removeFlows(all []*flow, why openflow.FlowRemovedReason) {
 func (f *flow) stats() openflow.FlowStats {
 	return openflow.FlowStats{
 		Table: f.Table, Duration: since(f.created), Priority: f.Priority, IdleTimeout: f.idle, HardTimeout: f.hard, Flags: f.flags,
-		Cookie: f.Cookie, Packets: f.packets, Bytes: f.bytes, Match: f.match, Instructions: f.instructions,
+		Cookie: f.Cookie, Packets: f.packets, Bytes: f.bytes, Match: f.match.fields, Instructions: f.instructions.instructions,
 	}
 }

@@ -10,15 +10,13 @@ import (
 // The error of the ONF extension for two instructions of one type (EXT-260), which Open vSwitch sends for OpenFlow 1.3.
 const duplicateInstruction = 2600
 
-// compile checks instructions for a flow of a table and a match.
-func (s *Switch) compile(all openflow.Instructions, t openflow.TableID, m *pipeline.Matcher) (p pipeline.Program, err *openflow.Error) {
+// check checks instructions for a flow of a table and a match.
+func (s *Switch) check(all openflow.Instructions, t openflow.TableID, m *pipeline.Matcher) *openflow.Error {
 	seen := map[openflow.InstructionType]bool{}
-	invalid := func(code uint16) (pipeline.Program, *openflow.Error) {
-		return pipeline.Program{}, refuse(openflow.ErrBadInstruction, code)
-	}
+	invalid := func(code uint16) *openflow.Error { return refuse(openflow.ErrBadInstruction, code) }
 	for _, i := range all {
 		if seen[i.Type()] {
-			return pipeline.Program{}, &openflow.Error{Kind: openflow.ErrExperimenter, Experimenter: openflow.ONF, Code: duplicateInstruction}
+			return &openflow.Error{Kind: openflow.ErrExperimenter, Experimenter: openflow.ONF, Code: duplicateInstruction}
 		}
 		seen[i.Type()] = true
 		switch i := i.(type) {
@@ -33,20 +31,17 @@ func (s *Switch) compile(all openflow.Instructions, t openflow.TableID, m *pipel
 			return invalid(openflow.InstructionUnknownInst)
 		}
 	}
-	p = pipeline.Compile(all)
+	p := pipeline.Compile(all)
 	if p.Meter != 0 && s.meters[p.Meter] == nil {
-		return pipeline.Program{}, refuse(openflow.ErrMeterModFailed, openflow.MeterModInvalidMeter)
+		return refuse(openflow.ErrMeterModFailed, openflow.MeterModInvalidMeter)
 	}
 	if err := s.checkActions(p.Apply, m); err != nil {
-		return pipeline.Program{}, err
+		return err
 	}
 	if err := s.checkActions(p.Write, nil); err != nil {
-		return pipeline.Program{}, err
+		return err
 	}
-	if err := s.checkGroups(slices.Concat(p.Apply, p.Write)); err != nil {
-		return pipeline.Program{}, err
-	}
-	return p, nil
+	return s.checkGroups(slices.Concat(p.Apply, p.Write))
 }
 
 // ordered returns instructions in the order of their execution, as a switch returns them.

@@ -62,7 +62,7 @@ func TestLookup(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &flow{Flow: pipeline.Flow{Matcher: *m, Priority: uint16(rapid.IntRange(0, 4).Draw(t, "priority"))}, order: uint64(n)}
+			f := &flow{Flow: pipeline.Flow{Matcher: m, Priority: uint16(rapid.IntRange(0, 4).Draw(t, "priority"))}, order: uint64(n)}
 			if tb.find(m, f.Priority) == nil {
 				tb.add(f)
 			}
@@ -80,7 +80,7 @@ func TestLookup(t *testing.T) {
 			}
 		}
 		for _, f := range tb.all {
-			if tb.find(&f.Matcher, f.Priority) != f {
+			if tb.find(f.Matcher, f.Priority) != f {
 				t.Fatal("a flow is not found by its match")
 			}
 		}

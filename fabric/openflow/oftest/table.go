@@ -15,8 +15,8 @@ type flow struct {
 	pipeline.Flow
 	flags        openflow.FlowFlags
 	idle, hard   uint16 // seconds
-	match        openflow.Match
-	instructions openflow.Instructions
+	match        *pattern
+	instructions *behaviour
 
 	order   uint64 // of creation
 	created time.Time

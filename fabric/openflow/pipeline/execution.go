@@ -63,7 +63,7 @@ func (x *Execution) Tables() {
 		if f == nil {
 			break
 		}
-		p := &f.Program
+		p := f.Program
 		for _, i := range p.Unknown {
 			x.Switch.Skip(x, i, Unknown)
 		}

@@ -9,11 +9,11 @@ import (
 
 // Flow is an entry of a table.
 type Flow struct {
-	Matcher
+	*Matcher
 	Table    openflow.TableID
 	Priority uint16
 	Cookie   uint64
-	Program  Program
+	Program  *Program
 }
 
 // tableMiss reports whether the flow is the table-miss flow (section 5.4).

@@ -30,8 +30,9 @@ func NewTables(flows []openflow.FlowStats, groups []openflow.GroupDesc, ports []
 	for i := range flows {
 		f := &flows[i]
 		m, unknown := newMatcher(f.Match)
+		p := Compile(f.Instructions)
 		t.flows[int(f.Table)] = append(t.flows[int(f.Table)], entry{
-			Flow{Matcher: m, Table: f.Table, Priority: f.Priority, Cookie: f.Cookie, Program: Compile(f.Instructions)}, f, unknown,
+			Flow{Matcher: &m, Table: f.Table, Priority: f.Priority, Cookie: f.Cookie, Program: &p}, f, unknown,
 		})
 	}
 	for _, list := range t.flows {
