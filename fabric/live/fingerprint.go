@@ -35,8 +35,9 @@ var executable = sync.OnceValue(func() []byte {
 	return h.Sum(nil)
 })
 
-// recognize reads what a controller without memory cannot know of a switch that has a fingerprint and no flows of others: its hosts and its
-// label, and towards which others it has flows unless that is known. ok is false if all must be read.
+// recognize reads what a controller without memory cannot know of a switch: its hosts and its label, and towards which others it has flows unless
+// that is known. With a fingerprint and no flows of others that is enough until there is a plan, and for a switch with many flows, too: the rest is
+// read when it can be compared. ok is false if all must be read at once.
 func (n *Network) recognize(ctx context.Context, s *attached) (state program.State, have had, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -52,12 +53,10 @@ func (n *Network) recognize(ctx context.Context, s *attached) (state program.Sta
 		}
 		return nil
 	}
-	if executable() == nil || kinds(program.KindDiscovery) != nil {
+	if executable() == nil || kinds(program.KindDiscovery) != nil || len(state.Flows) == 0 {
 		return state, have, false
 	}
-	if have.fingerprint = program.FingerprintOf(state.Flows); have.fingerprint == 0 {
-		return state, have, false
-	}
+	have.fingerprint = program.FingerprintOf(state.Flows)
 	ours := openflow.AllFlows()
 	ours.Cookie, ours.CookieMask = program.Managed.Cookie, program.Managed.CookieMask
 	var counts [2]uint32
@@ -68,12 +67,17 @@ func (n *Network) recognize(ctx context.Context, s *attached) (state program.Sta
 		}
 		counts[i] = sum.Flows
 	}
-	have.flows = int(counts[1])
-	if counts[0] != counts[1] || kinds(program.KindHere, program.KindKnown, program.KindNeighbour) != nil {
+	if have.flows = int(counts[1]); counts[0] != counts[1] {
+		have.fingerprint = 0
+	}
+	if have.fingerprint == 0 && have.flows <= fewChanges || kinds(program.KindHere, program.KindKnown, program.KindNeighbour) != nil {
 		return state, have, false
 	}
 	if !n.isAdopted(state.Flows) && kinds(program.KindToward) != nil {
 		return state, have, false
+	}
+	if have.fingerprint == 0 {
+		have = had{}
 	}
 	return state, have, true
 }

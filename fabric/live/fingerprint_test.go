@@ -87,3 +87,39 @@ func TestFingerprintTwice(t *testing.T) {
 		}
 	})
 }
+
+// The flows of a switch that has many and no fingerprint are read once, when there is a plan, and what is wrong is deleted.
+func TestManyFlows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(markAfter + time.Second)
+		w.stop()
+		right := len(w.sw[1].Flows())
+		cookie, _ := program.OfKind(program.KindRemote)
+		for n := range fewChanges + 1 {
+			old := &openflow.FlowMod{
+				Command: openflow.FlowAdd, Table: program.TableDestination, Priority: 2000, Cookie: cookie, Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny,
+				Match: openflow.Match{openflow.EthDst(openflow.MAC{2, 9, 9, 9, byte(n >> 8), byte(n)})},
+			}
+			if err := w.sw[1].Do(old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.sw[1].Do(program.Discovery(0).Mod()); err != nil {
+			t.Fatal(err)
+		}
+		w.start(2)
+		w.settle(3 * time.Second)
+		if n := w.live.Counters().Resyncs; n != 1 {
+			t.Errorf("all flows were read %d times", n)
+		}
+		if got := len(w.sw[1].Flows()); got != right {
+			t.Errorf("%d flows, want %d", got, right)
+		}
+		if missing, _ := w.ping(time.Second); len(missing) > 0 {
+			t.Errorf("no answer: %v", missing)
+		}
+	})
+}

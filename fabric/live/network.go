@@ -223,12 +223,8 @@ func (n *Network) meet(s *attached) (*program.State, had, error) {
 	if err != nil {
 		return nil, had{}, err
 	}
-	have := had{read: state}
-	if len(state.Flows) > fewChanges {
-		have.read = nil // it is read again when there is a plan: those of a thousand switches would take gigabytes until then
-	}
 	// An error of it is one of the program, too.
-	return state, have, s.conn.Send(program.Discovery(0).Mod())
+	return state, had{read: state}, s.conn.Send(program.Discovery(0).Mod())
 }
 
 // attach adds a switch that is connected. One with the same id, whose connection has not been seen to end, is replaced.
