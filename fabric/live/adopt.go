@@ -9,18 +9,23 @@ import (
 	"headgate.dev/headgate/fabric/program"
 )
 
-// adoptTimeout is for how long switches are waited for that others have flows towards: Open vSwitch tries to connect each 8 s at the
-// latest, unless its max_backoff is set.
+// adoptTimeout is for how long after the last switch others are waited for that switches have flows towards, and links: Open vSwitch tries to
+// connect each 8 s at the latest, unless its max_backoff is set.
 const adoptTimeout = 10 * time.Second
 
-// awaits reports whether switches have flows towards others that are not connected yet, or whose links cannot have been found. A
+// awaits reports whether switches have flows towards others that are not connected yet, or whose links have not been found. A
 // plan without those would take their flows away. A switch that is connected and has no label can be one of them. n.mu must be held.
 func (n *Network) awaits() bool {
 	switch {
-	case len(n.adopted) == 0 || time.Since(n.began) >= adoptTimeout:
+	case len(n.adopted) == 0 || time.Since(n.attached) >= adoptTimeout || time.Since(n.began) >= 3*adoptTimeout: // one may connect again and again
 		return false
 	case time.Since(n.attached) < firstPlan:
 		return true
+	}
+	for p := range n.adoptedLinks {
+		if _, linked := n.links.Peer(p); !linked && n.ports[p] != nil {
+			return true
+		}
 	}
 	missing, unlabelled := maps.Clone(n.adopted), 0
 	for id := range n.switches {
@@ -46,6 +51,10 @@ func (n *Network) adopt(s *attached, state program.State) {
 		case kind == program.KindHere:
 			if label, ok := f.Match.Get(openflow.FieldVLANVID); ok && n.labels[s.id] == 0 {
 				n.labels[s.id] = program.VLANOf(label)
+			}
+		case kind == program.KindLinkPort:
+			if in, ok := f.Match.Get(openflow.FieldInPort); ok {
+				n.adoptedLinks[fabric.PortID{Switch: s.id, Port: fabric.PortNo(in.Uint())}] = true
 			}
 		case kind == program.KindToward:
 			if label, ok := f.Match.Get(openflow.FieldVLANVID); ok {

@@ -70,7 +70,7 @@ func (n *Network) recognize(ctx context.Context, s *attached) (state program.Sta
 	if have.flows = int(counts[1]); counts[0] != counts[1] {
 		have.fingerprint = 0
 	}
-	if have.fingerprint == 0 && have.flows <= fewChanges || kinds(program.KindHere, program.KindKnown, program.KindNeighbour) != nil {
+	if have.fingerprint == 0 && have.flows <= fewChanges || kinds(program.KindHere, program.KindLinkPort, program.KindKnown, program.KindNeighbour) != nil {
 		return state, have, false
 	}
 	if !n.isAdopted(state.Flows) && kinds(program.KindToward) != nil {

@@ -123,3 +123,27 @@ func TestManyFlows(t *testing.T) {
 		}
 	})
 }
+
+// A controller whose switches are slow finds all links before it changes their rules.
+func TestSlowStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		w.ping(time.Second)
+		w.settle(markAfter + time.Second)
+		w.stop()
+		for i := range w.late {
+			w.late[i][0].Store(int64(200 * time.Millisecond))
+		}
+		w.start(2)
+		w.settle(20 * time.Second)
+		for n, changes := range w.sent(openflow.TypeFlowMod) {
+			if changes != 0 {
+				t.Errorf("switch %d got %d changes", n+1, changes)
+			}
+		}
+		if links := len(w.live.Plan().Topology.Links()); links != 2*len(ring) {
+			t.Errorf("%d links, want %d", links, 2*len(ring))
+		}
+	})
+}

@@ -82,6 +82,8 @@ type Network struct {
 	removed     removed
 	labels      map[fabric.DPID]uint16
 	adopted     map[uint16]bool // the labels towards which switches had flows when they connected
+	// adoptedLinks are the ports that had a link by those flows.
+	adoptedLinks map[fabric.PortID]bool
 	// wires counts changes of switches, ports and links, and planned is the count that tree and next are of.
 	wires, planned int
 	plan           *program.Connectivity
@@ -144,7 +146,7 @@ func New(ctx context.Context, o Options) *Network {
 		o.Log = slog.Default()
 	}
 	n := &Network{
-		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{},
+		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{}, adoptedLinks: map[fabric.PortID]bool{},
 		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{}, resyncs: make(slots, maxResyncs), processors: make(slots, max(runtime.GOMAXPROCS(0)-1, 1)),
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
