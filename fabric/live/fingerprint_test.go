@@ -133,7 +133,7 @@ func TestSlowStart(t *testing.T) {
 		w.settle(markAfter + time.Second)
 		w.stop()
 		for i := range w.late {
-			w.late[i][0].Store(int64(200 * time.Millisecond))
+			w.late[i][1].Store(int64(500 * time.Millisecond))
 		}
 		w.start(2)
 		w.settle(20 * time.Second)
