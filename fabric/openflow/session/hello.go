@@ -81,7 +81,7 @@ func readMessage(r *bufio.Reader, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cap(b) < n {
+	if cap(b) < n || cap(b) > maxKept/4 && n < maxKept/16 {
 		b = make([]byte, n)
 	}
 	_, err = io.ReadFull(r, b[:n])
