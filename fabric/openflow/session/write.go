@@ -21,7 +21,7 @@ func (q *outQueue) close() {
 }
 
 // maxKept is the capacity of a buffer that is used again. What a thousand switches get in the beginning took 2 GB, which then stayed.
-const maxKept = 64 << 10
+const maxKept = 16 << 10
 
 // write writes what waits, many messages at a time, until the session ends.
 func (c *Conn) write() {
