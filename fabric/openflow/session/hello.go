@@ -81,7 +81,7 @@ func readMessage(r *bufio.Reader, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cap(b) < n || cap(b) > maxKept && n < maxKept/4 {
+	if cap(b) < n {
 		b = make([]byte, n)
 	}
 	_, err = io.ReadFull(r, b[:n])

@@ -20,9 +20,6 @@ func (q *outQueue) close() {
 	q.changed.Signal()
 }
 
-// maxKept is the capacity of a buffer that is used again. What a thousand switches get in the beginning took 2 GB, which then stayed.
-const maxKept = 16 << 10
-
 // write writes what waits, many messages at a time, until the session ends.
 func (c *Conn) write() {
 	var b []byte
@@ -34,9 +31,6 @@ func (c *Conn) write() {
 		if c.out.closed {
 			c.mu.Unlock()
 			return
-		}
-		if cap(b) > maxKept {
-			b = nil
 		}
 		b, c.out.waiting = c.out.waiting, b[:0]
 		c.mu.Unlock()
