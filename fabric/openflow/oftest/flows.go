@@ -48,7 +48,7 @@ func (s *Switch) flowMod(m *openflow.FlowMod) *openflow.Error {
 		return s.addFlow(m, match)
 	}
 	for _, f := range s.selected(m, match) {
-		s.does(f, s.shared.behaviour(ordered(m.Instructions)))
+		f.does(s.shared.behaviour(ordered(m.Instructions)))
 		if m.Flags&openflow.FlowResetCounts != 0 {
 			f.counter = counter{}
 		}
@@ -77,13 +77,12 @@ func (s *Switch) addFlow(m *openflow.FlowMod, match *pipeline.Matcher) *openflow
 		Flow: pipeline.Flow{Matcher: &is.Matcher, Table: m.Table, Priority: m.Priority, Cookie: m.Cookie}, flags: m.Flags, idle: m.IdleTimeout, hard: m.HardTimeout,
 		match: is, order: s.made, created: now, used: now,
 	}
-	s.does(f, s.shared.behaviour(ordered(m.Instructions)))
+	f.does(s.shared.behaviour(ordered(m.Instructions)))
 	if old != nil {
 		if m.Flags&openflow.FlowResetCounts == 0 {
 			f.counter, f.used = old.counter, old.used
 		}
 		s.cancel(old.expiry)
-		s.does(old, nil)
 		t.remove(old)
 	}
 	t.add(f)
@@ -92,21 +91,8 @@ func (s *Switch) addFlow(m *openflow.FlowMod, match *pipeline.Matcher) *openflow
 	return nil
 }
 
-// does gives a flow its instructions; nil are those of a flow that ends.
-func (s *Switch) does(f *flow, b *behaviour) {
-	if f.instructions != nil {
-		for _, g := range f.instructions.groups {
-			s.users[g]--
-		}
-	}
-	if b == nil {
-		return
-	}
-	f.instructions, f.Program = b, &b.Program
-	for _, g := range b.groups {
-		s.users[g]++
-	}
-}
+// does gives a flow its instructions.
+func (f *flow) does(b *behaviour) { f.instructions, f.Program = b, &b.Program }
 
 // expire arranges the end of a flow by its timeouts (section 5.5). An idle timeout that packets have put off is looked at
 // again when it would have ended.
@@ -188,7 +174,6 @@ func (f *flow) passes(filter openflow.FlowFilter) bool {
 func (s *Switch) removeFlows(all []*flow, why openflow.FlowRemovedReason) {
 	for _, f := range all {
 		s.cancel(f.expiry)
-		s.does(f, nil)
 		s.tables[f.Table].remove(f)
 		s.changes++
 		if f.flags&openflow.FlowSendRemoved != 0 {

@@ -140,9 +140,6 @@ func (s *Switch) deleteGroups(id openflow.GroupID) {
 	for _, g := range all() {
 		delete(s.groups, g.ID)
 		s.changes++
-		if s.users[g.ID] == 0 {
-			continue // to look through 13,000 flows takes a millisecond
-		}
 		s.removeFlows(s.selectFlows(openflow.FlowFilter{Table: openflow.AllTables, OutPort: openflow.PortAny, OutGroup: g.ID}, &pipeline.Matcher{}), openflow.RemovedGroupDelete)
 	}
 }

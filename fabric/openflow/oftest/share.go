@@ -1,8 +1,6 @@
 package oftest
 
 import (
-	"slices"
-
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/openflow/pipeline"
 )
@@ -20,7 +18,6 @@ type pattern struct {
 type behaviour struct {
 	pipeline.Program
 	instructions openflow.Instructions // as a switch returns them
-	groups       []openflow.GroupID    // that they use
 }
 
 // shared has what flows of all switches of a network have in common, by its bytes in a message. The zero value is empty.
@@ -60,13 +57,7 @@ func (s *shared) behaviour(all openflow.Instructions) *behaviour {
 	if h := s.behaviours[string(b)]; h != nil && b != nil {
 		return h
 	}
-	h := &behaviour{Program: pipeline.Compile(all), instructions: all}
-	h.Uses(func(a openflow.Action) bool {
-		if g, ok := a.(openflow.Group); ok && !slices.Contains(h.groups, g.Group) {
-			h.groups = append(h.groups, g.Group)
-		}
-		return false
-	})
+	h := &behaviour{pipeline.Compile(all), all}
 	if b != nil {
 		if s.behaviours == nil {
 			s.behaviours = map[string]*behaviour{}

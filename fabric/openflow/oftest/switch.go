@@ -66,7 +66,6 @@ type Switch struct {
 	ports      map[openflow.PortNo]*port
 	tables     []table
 	groups     map[openflow.GroupID]*group
-	users      map[openflow.GroupID]int // how many flows use a group
 	meters     map[openflow.MeterID]*meter
 	made       uint64
 	channels   []*channel
@@ -107,7 +106,7 @@ func (s *Switch) empty() {
 		}
 	}
 	n := limit(s.options.Tables, defaultTables)
-	s.tables, s.users = make([]table, min(max(n, 1), defaultTables)), map[openflow.GroupID]int{}
+	s.tables = make([]table, min(max(n, 1), defaultTables))
 	s.groups, s.meters = map[openflow.GroupID]*group{}, map[openflow.MeterID]*meter{}
 	s.changes++
 }
