@@ -15,8 +15,8 @@ import (
 )
 
 // The size and period of a limiter's extra tokens, here every 4 s, are measured over a real path, and
-// again from the log. On a link of 1 Gbit/s the extra tokens last for 9 ms, and busy machines that send and forward late cut them into pieces (10 of
-// 10 attempts on one): here they last for 44 ms.
+// again from the log. On a link of 1 Gbit/s the extra tokens last for 9 ms, and busy machines that send and forward late cut them into pieces (in
+// 10 attempts of two runs): here they last for 44 ms.
 func TestProbeWatch(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
