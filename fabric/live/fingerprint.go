@@ -96,19 +96,6 @@ func (n *Network) isAdopted(flows []openflow.FlowStats) bool {
 	return false
 }
 
-// confirm returns what a switch has if that is the program of a plan by its fingerprint, or else nothing: it is read then.
-func (n *Network) confirm(s *attached, c *program.Connectivity, have had) had {
-	if have.fingerprint == 0 || have.plan != nil {
-		return have
-	}
-	is := n.fingerprint(s.id, c)
-	if is.fingerprint != have.fingerprint || is.flows != have.flows {
-		return had{}
-	}
-	is.plan = c
-	return is
-}
-
 // fingerprint is what a switch that has a plan, and nothing of others, keeps and counts.
 func (n *Network) fingerprint(id fabric.DPID, c *program.Connectivity) (is had) {
 	_ = n.compute(func() (err error) {

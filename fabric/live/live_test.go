@@ -694,3 +694,26 @@ func TestForgedDiscovery(t *testing.T) {
 		_, _, _ = readDiscovery([]byte("key"), good[:i], now)
 	}
 }
+
+// A flow of somebody else that has the place of one of ours is named while it is there.
+func TestCollision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		flows := w.sw[0].Flows()
+		place := flows[slices.IndexFunc(flows, carriesTraffic)]
+		theirs := &openflow.FlowMod{Command: openflow.FlowAdd, Table: place.Table, Priority: place.Priority, Match: place.Match, Cookie: 7, Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny}
+		if err := w.sw[0].Do(theirs); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(auditInterval); time.Now().Before(end); time.Sleep(retry) {
+			if since := time.Until(end); since > auditInterval-countInterval-retry {
+				continue // it is found when flows are counted
+			}
+			synctest.Wait()
+			if s := w.live.Status().Switches[0]; s.Problem == nil || !strings.Contains(s.Problem.Error(), "does not manage") {
+				t.Fatalf("the error of the switch is %v", s.Problem)
+			}
+		}
+	})
+}

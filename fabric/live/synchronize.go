@@ -165,8 +165,12 @@ func (n *Network) brought(s *attached, version int, err error) {
 
 // bring brings a switch to a plan from what it had, and returns what it has. One that is read or has many changes waits for its turn.
 func (n *Network) bring(s *attached, c *program.Connectivity, have had) (had, error) {
-	if have = n.confirm(s, c, have); have.plan == c {
-		return have, nil
+	if have.plan == nil && have.fingerprint != 0 {
+		if is := n.fingerprint(s.id, c); is.fingerprint == have.fingerprint && is.flows == have.flows {
+			is.plan = c
+			return is, nil
+		}
+		have = had{} // it is read
 	}
 	if have.plan != nil {
 		has, err := n.change(s, c, have, fewChanges)
