@@ -64,11 +64,7 @@ var circle = [][2]int{{0, 1}, {1, 2}, {0, 3}, {3, 2}}
 
 // newCircle is four switches in a circle, which know their hosts.
 func newCircle(t *testing.T, options ...oftest.Options) *world {
-	w := newWorld(t, 4, circle, options...)
-	w.settle(time.Second)
-	w.ping(time.Second)
-	w.settle(time.Second)
-	return w
+	return newKnown(t, circle, options...)
 }
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 0.002*want }

@@ -134,9 +134,8 @@ func (n *Network) out(s *attached, to fabric.PortNo, frame []byte) {
 // discoverDue sends the discovery frames that are due, and finds ports that belong to hosts. n.mu must be held.
 func (n *Network) discoverDue(now time.Time) {
 	settled := false
-	due := map[fabric.DPID]bool{} // switches that send out of all ports of links, for which one write is enough
-	for id, s := range n.switches {
-		if due[id] = now.Sub(s.discovering) >= linkInterval; due[id] {
+	for _, s := range n.switches { // one sends out of all ports of links at once, for which one write is enough
+		if now.Sub(s.discovering) >= linkInterval {
 			s.discovering = now
 		}
 	}
@@ -145,7 +144,7 @@ func (n *Network) discoverDue(now time.Time) {
 		switch {
 		case n.isHostPort(id):
 			continue
-		case p.heard && due[id.Switch]:
+		case p.heard && n.switches[id.Switch].discovering.Equal(now):
 			interval = 0
 		case p.heard:
 			interval = linkInterval

@@ -10,7 +10,6 @@ import (
 
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
-	"headgate.dev/headgate/fabric/openflow/session"
 	"headgate.dev/headgate/fabric/program"
 )
 
@@ -43,13 +42,11 @@ func (n *Network) recognize(ctx context.Context, s *attached) (state program.Sta
 	defer cancel()
 	kinds := func(all ...program.Kind) error {
 		for _, k := range all {
-			filter := openflow.AllFlows()
-			filter.Cookie, filter.CookieMask = program.OfKind(k)
-			reply, err := session.Ask[*openflow.FlowStatsReply](ctx, s.conn, &openflow.FlowStatsRequest{FlowFilter: filter})
+			some, err := flowsOf(ctx, s.conn, openflow.FlowsWith(program.OfKind(k)))
 			if err != nil {
 				return err
 			}
-			state.Flows = append(state.Flows, reply.Flows...)
+			state.Flows = append(state.Flows, some...)
 		}
 		return nil
 	}
@@ -57,17 +54,14 @@ func (n *Network) recognize(ctx context.Context, s *attached) (state program.Sta
 		return state, have, false
 	}
 	have.fingerprint = program.FingerprintOf(state.Flows)
-	ours := openflow.AllFlows()
-	ours.Cookie, ours.CookieMask = program.Managed.Cookie, program.Managed.CookieMask
-	var counts [2]uint32
-	for i, filter := range []openflow.FlowFilter{openflow.AllFlows(), ours} {
-		sum, err := session.Ask[*openflow.Aggregate](ctx, s.conn, &openflow.AggregateRequest{FlowFilter: filter})
-		if err != nil {
-			return state, have, false
-		}
-		counts[i] = sum.Flows
+	all, err := countOf(ctx, s.conn, openflow.AllFlows())
+	if err != nil {
+		return state, have, false
 	}
-	if have.flows = int(counts[1]); counts[0] != counts[1] {
+	if have.flows, err = countOf(ctx, s.conn, ours); err != nil {
+		return state, have, false
+	}
+	if have.flows != all {
 		have.fingerprint = 0
 	}
 	if have.fingerprint == 0 && have.flows <= fewChanges || kinds(program.KindHere, program.KindLinkPort, program.KindKnown, program.KindNeighbour) != nil {

@@ -34,13 +34,9 @@ func TestFingerprint(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 4, ring)
-				w.settle(time.Second)
-				w.ping(time.Second)
-				w.settle(markAfter + time.Second)
-				if err := w.sw[0].Do(&openflow.FlowMod{Command: openflow.FlowDelete, Table: openflow.AllTables, Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny}); err != nil {
-					t.Fatal(err)
-				}
+				w := newKnown(t, ring)
+				w.settle(markAfter)
+				w.deleteAll(w.sw[0])
 				w.settle(countInterval + markAfter + time.Second)
 				w.cables[0].Unplug()
 				w.settle(time.Second)
@@ -68,10 +64,8 @@ func TestFingerprint(t *testing.T) {
 // A controller keeps the fingerprint of a switch that it has found right, and its hosts.
 func TestFingerprintTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 4, ring)
-		w.settle(time.Second)
-		w.ping(time.Second)
-		w.settle(markAfter + time.Second)
+		w := newKnown(t, ring)
+		w.settle(markAfter)
 		for generation := range uint64(3) {
 			w.stop()
 			w.start(generation + 2)
@@ -91,10 +85,8 @@ func TestFingerprintTwice(t *testing.T) {
 // The flows of a switch that has many and no fingerprint are read once, when there is a plan, and what is wrong is deleted.
 func TestManyFlows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 4, ring)
-		w.settle(time.Second)
-		w.ping(time.Second)
-		w.settle(markAfter + time.Second)
+		w := newKnown(t, ring)
+		w.settle(markAfter)
 		w.stop()
 		right := len(w.sw[1].Flows())
 		cookie, _ := program.OfKind(program.KindRemote)
@@ -127,10 +119,8 @@ func TestManyFlows(t *testing.T) {
 // A controller whose switches are slow finds all links before it changes their rules.
 func TestSlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 4, ring)
-		w.settle(time.Second)
-		w.ping(time.Second)
-		w.settle(markAfter + time.Second)
+		w := newKnown(t, ring)
+		w.settle(markAfter)
 		w.stop()
 		for i := range w.late {
 			w.late[i][1].Store(int64(500 * time.Millisecond))

@@ -316,14 +316,12 @@ func (s *attached) readCircuits(ctx context.Context, states []program.CircuitSta
 	}
 	counted := map[uint32]uint64{}
 	if flows {
-		filter := openflow.AllFlows()
-		filter.Cookie, filter.CookieMask = program.CountedBy()
-		reply, err := session.Ask[*openflow.FlowStatsReply](ctx, s.conn, &openflow.FlowStatsRequest{FlowFilter: filter})
+		all, err := flowsOf(ctx, s.conn, openflow.FlowsWith(program.CountedBy()))
 		if err != nil {
 			return nil, time.Time{}, err
 		}
 		sums := map[uint32]uint64{}
-		for _, f := range reply.Flows {
+		for _, f := range all {
 			sums[program.CircuitOf(f.Cookie)] += f.Bytes
 		}
 		for number, bytes := range sums {

@@ -91,6 +91,7 @@ type Network struct {
 	handed         handed
 	planning       *time.Timer
 	computing      bool // a plan is made
+	fresh          bool // plan is of all that is known
 	// paused is until when no other plan is begun: making them takes at most half of the time, however often things change.
 	paused    time.Time
 	began     time.Time // when the first switch was attached
@@ -218,10 +219,7 @@ func (n *Network) meet(s *attached) (*program.State, had, error) {
 	if state, have, ok := n.recognize(n.ctx, s); ok {
 		return &state, have, nil
 	}
-	n.mu.Lock()
-	n.counters.Resyncs++
-	n.mu.Unlock()
-	state, err := read(n.ctx, s.conn)
+	state, err := n.resync(s)
 	if err != nil {
 		return nil, had{}, err
 	}
@@ -483,6 +481,7 @@ const unknownCapacity = unit.Gbit
 
 // replan makes a plan soon. The first waits until it is known what is at each port, but not for long. n.mu must be held.
 func (n *Network) replan() {
+	n.fresh = false
 	wait := max(gather, time.Until(n.paused))
 	if n.plan == nil && !n.decided() {
 		wait = max(gather, firstPlan-time.Since(n.began))
@@ -588,7 +587,7 @@ func (n *Network) install(c *program.Connectivity, wires int, links []fabric.Por
 	defer n.mu.Unlock()
 	maps.Copy(n.labels, c.Labels) // a switch that returns has its label again
 	before := n.plan
-	n.plan, n.planned = c, wires
+	n.plan, n.planned, n.fresh = c, wires, n.planning == nil
 	n.version++
 	n.counters.Plans++
 	n.events(n.hosts.SetLinkPorts(links, time.Now()))

@@ -89,7 +89,7 @@ type LinkStatus struct {
 // Topology returns the switches, links and hosts as they are now.
 func (n *Network) Topology() (*fabric.Topology, error) {
 	n.mu.Lock()
-	if n.plan != nil && n.planning == nil && !n.computing { // nothing has changed since
+	if n.fresh {
 		defer n.mu.Unlock()
 		return n.plan.Topology, nil
 	}
@@ -117,7 +117,7 @@ func (n *Network) Flows(ctx context.Context, id fabric.DPID) ([]openflow.FlowSta
 	if err != nil {
 		return nil, err
 	}
-	flows, err := flowsOf(ctx, s.conn)
+	flows, err := flowsOf(ctx, s.conn, openflow.AllFlows())
 	if err != nil {
 		return nil, fmt.Errorf("switch %v: cannot read its flows: %w", id, err)
 	}

@@ -91,10 +91,7 @@ func TestCounters(t *testing.T) {
 		if c := w.live.Counters(); c.Resyncs != 2 || c.Errors != 0 {
 			t.Errorf("%d readings of two switches, %d errors", c.Resyncs, c.Errors)
 		}
-		all := openflow.FlowMod{Command: openflow.FlowDelete, Table: openflow.AllTables, Buffer: openflow.NoBuffer, OutPort: openflow.PortAny, OutGroup: openflow.GroupAny}
-		if err := w.sw[0].Do(&all); err != nil {
-			t.Fatal(err)
-		}
+		w.deleteAll(w.sw[0])
 		w.settle(countInterval + time.Second)
 		if c := w.live.Counters(); c.Resyncs != 3 {
 			t.Errorf("%d readings after the flows of one of two switches were deleted, want 3", c.Resyncs)

@@ -148,10 +148,8 @@ func (n *Network) complete(s *attached, have had) bool {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, stepTimeout)
 	defer cancel()
-	filter := openflow.AllFlows()
-	filter.Cookie, filter.CookieMask = program.Managed.Cookie, program.Managed.CookieMask
-	sum, err := session.Ask[*openflow.Aggregate](ctx, s.conn, &openflow.AggregateRequest{FlowFilter: filter})
-	return err != nil || int(sum.Flows) == have.flows // with an error the session ends, or the switch cannot tell
+	count, err := countOf(ctx, s.conn, ours)
+	return err != nil || count == have.flows // with an error the session ends, or the switch cannot tell
 }
 
 func (n *Network) brought(s *attached, version int, err error) {
@@ -221,10 +219,7 @@ func (n *Network) change(s *attached, c *program.Connectivity, have had, most in
 	}
 	defer s.metering.unlock()
 	if have.plan == nil && have.read == nil {
-		n.mu.Lock()
-		n.counters.Resyncs++
-		n.mu.Unlock()
-		state, err := read(n.ctx, s.conn)
+		state, err := n.resync(s)
 		if err != nil {
 			return had{}, fmt.Errorf("cannot read what it has: %w", err)
 		}
@@ -345,11 +340,19 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
+// resync reads what a switch has, and counts it.
+func (n *Network) resync(s *attached) (*program.State, error) {
+	n.mu.Lock()
+	n.counters.Resyncs++
+	n.mu.Unlock()
+	return read(n.ctx, s.conn)
+}
+
 // read reads what a switch has.
 func read(ctx context.Context, c *session.Conn) (*program.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	flows, err := flowsOf(ctx, c)
+	flows, err := flowsOf(ctx, c, openflow.AllFlows())
 	if err != nil {
 		return nil, err
 	}
@@ -379,11 +382,23 @@ func without(err error) error {
 	return err
 }
 
-// flowsOf reads all flows of a switch.
-func flowsOf(ctx context.Context, c *session.Conn) ([]openflow.FlowStats, error) {
-	reply, err := session.Ask[*openflow.FlowStatsReply](ctx, c, &openflow.FlowStatsRequest{FlowFilter: openflow.AllFlows()})
+// ours selects the flows of programs.
+var ours = openflow.FlowsWith(program.Managed.Cookie, program.Managed.CookieMask)
+
+// flowsOf reads the flows of a switch that pass a filter.
+func flowsOf(ctx context.Context, c *session.Conn, filter openflow.FlowFilter) ([]openflow.FlowStats, error) {
+	reply, err := session.Ask[*openflow.FlowStatsReply](ctx, c, &openflow.FlowStatsRequest{FlowFilter: filter})
 	if err != nil {
 		return nil, err
 	}
 	return reply.Flows, nil
+}
+
+// countOf returns how many flows of a switch pass a filter.
+func countOf(ctx context.Context, c *session.Conn, filter openflow.FlowFilter) (int, error) {
+	sum, err := session.Ask[*openflow.Aggregate](ctx, c, &openflow.AggregateRequest{FlowFilter: filter})
+	if err != nil {
+		return 0, err
+	}
+	return int(sum.Flows), nil
 }

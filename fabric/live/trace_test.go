@@ -57,10 +57,7 @@ func (w *world) foreign(sw int, table openflow.TableID, priority uint16, m openf
 // TestTrace holds the texts of traces in a ring of four switches with a cable across. Host n is at port 1 of switch n.
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 4, ring)
-		w.settle(time.Second)
-		w.ping(time.Second)
-		w.settle(time.Second)
+		w := newKnown(t, ring)
 		h2, h3 := w.hosts[1].MAC(), w.hosts[2].MAC()
 		text := "# straight from host 1 to host 3\n" + w.traced(h3)
 		text += "\n# to all\n" + w.traced(oftest.Broadcast)

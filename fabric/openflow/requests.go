@@ -20,6 +20,13 @@ func AllFlows() FlowFilter {
 	return FlowFilter{Table: AllTables, OutPort: PortAny, OutGroup: GroupAny}
 }
 
+// FlowsWith selects the flows of a switch whose cookie has these bits under a mask.
+func FlowsWith(cookie, mask uint64) FlowFilter {
+	f := AllFlows()
+	f.Cookie, f.CookieMask = cookie, mask
+	return f
+}
+
 // FlowStatsRequest asks for a FlowStatsReply.
 type FlowStatsRequest struct{ FlowFilter }
 

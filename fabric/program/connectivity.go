@@ -76,10 +76,16 @@ type builder struct {
 	at   fabric.Switch
 	form form
 	part *Part
-	// toward is how frames with a label leave: to a group, or out of a port.
-	toward map[uint16]openflow.Action
+	// toward is how frames with a label leave.
+	toward map[uint16]leave
 	// leaving are the meters of what is not reserved.
 	leaving map[fabric.PortNo]openflow.MeterID
+}
+
+// leave is how frames leave: to a group, or out of a port, which is the best one.
+type leave struct {
+	by fabric.PortNo
+	do openflow.Action
 }
 
 // add adds a flow of a kind of rule. about is a number for its cookie.
@@ -189,11 +195,11 @@ func (b *builder) remotes() {
 	}
 	for _, h := range hosts {
 		label := b.Labels[h.At.Switch]
-		toward, ok := b.toward[label]
+		out, ok := b.toward[label]
 		if h.At.Switch == b.at.ID || !ok {
 			continue
 		}
-		b.add(TableDestination, KindRemote, uint32(label), openflow.Match{openflow.EthDst(openflow.MAC(h.MAC)), vlan(h.VLAN)}, fmt.Sprintf("send to host %v at switch %s", h.HostID, b.Topology.SwitchLabel(h.At.Switch)), b.unreserved(b.Next.At(b.at.ID, h.At.Switch).Best, apply(append(push(label), toward)...))...)
+		b.add(TableDestination, KindRemote, uint32(label), openflow.Match{openflow.EthDst(openflow.MAC(h.MAC)), vlan(h.VLAN)}, fmt.Sprintf("send to host %v at switch %s", h.HostID, b.Topology.SwitchLabel(h.At.Switch)), b.unreserved(out.by, apply(append(push(label), out.do)...))...)
 	}
 }
 
@@ -211,22 +217,25 @@ func push(label uint16) []openflow.Action {
 
 // labels carries frames between switches, as fabric.NextHop says.
 func (b *builder) labels() {
-	b.toward = map[uint16]openflow.Action{}
+	b.toward = map[uint16]leave{}
 	for _, d := range b.Topology.Switches() {
-		label, ok := b.Labels[d.ID]
-		n := b.Next.At(b.at.ID, d.ID)
-		if !ok || n.Best == 0 || b.part != nil && !b.part.labels[label] {
+		label := b.Labels[d.ID]
+		if b.part != nil && !b.part.labels[label] {
 			continue
 		}
-		to := b.Topology.SwitchLabel(d.ID)
-		b.toward[label] = output(n.Best)
-		protected := b.form.protects(label)
-		if protected {
-			b.toward[label] = openflow.Group{Group: towardGroup(label)}
+		t := b.form.toward(label, b.Next.At(b.at.ID, d.ID), b.leaving)
+		if t == (toward{}) {
+			continue
+		}
+		n, to := t.hop, b.Topology.SwitchLabel(d.ID)
+		out := leave{n.Best, output(n.Best)}
+		if t.protected {
+			out.do = openflow.Group{Group: towardGroup(label)}
 			b.protect(towardGroup(label), n, output(n.Backup), "send to switch "+to)
 		}
-		b.add(TableLabel, KindToward, uint32(label), openflow.Match{openflow.VLAN(label)}, "send to switch "+to, b.unreserved(n.Best, apply(b.toward[label]))...)
-		if protected && n.Hairpin {
+		b.toward[label] = out
+		b.add(TableLabel, KindToward, uint32(label), openflow.Match{openflow.VLAN(label)}, "send to switch "+to, b.unreserved(out.by, apply(out.do))...)
+		if n.Hairpin {
 			b.add(TableLabel, KindHairpin, uint32(label), atPort(n.Backup, openflow.VLAN(label)), "send to switch "+to+", back if need be", apply(openflow.Group{Group: hairpinGroup(label)}))
 			b.protect(hairpinGroup(label), n, openflow.Output{Port: openflow.PortInPort}, "send to switch "+to+", back if need be")
 		}

@@ -84,8 +84,9 @@ func (f *Fingerprints) Switch(id fabric.DPID) (sum uint32, flows int, err error)
 	local.hash(h)
 	flows = len(local.Flows)
 	var b []byte
-	for _, d := range c.Topology.Switches() {
-		t := form.toward(c.Labels[d.ID], c.Next.At(id, d.ID), nil)
+	hops := c.Next.From(id)
+	for i, d := range c.Topology.Switches() {
+		t := form.toward(c.Labels[d.ID], hops[i], nil)
 		if t == (toward{}) {
 			continue
 		}

@@ -159,7 +159,7 @@ func (p *Part) add(d *Difference, id fabric.HostID) {
 	}
 }
 
-// toward is what the rules towards a switch depend on.
+// toward is what the rules towards a switch are made of.
 type toward struct {
 	label     uint16
 	hop       fabric.NextHop // without what is in no rule

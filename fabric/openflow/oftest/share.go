@@ -6,7 +6,7 @@ import (
 )
 
 // A thousand switches have thousands of flows each, of which most differ in a number or two from those of the others. What is the same is in memory
-// once: 13 million flows take 300 bytes each instead of 1,000.
+// once: 13 million flows take 550 bytes each instead of 1,000.
 
 // pattern is the match of a flow.
 type pattern struct {
