@@ -19,7 +19,7 @@ const (
 	// DefaultEchoInterval and DefaultEchoTimeout find a switch that hangs within 5 s, as Open vSwitch finds its controller
 	// (inactivity_probe).
 	DefaultEchoInterval, DefaultEchoTimeout = 2 * time.Second, 3 * time.Second
-	// maxQueued is how many bytes may wait for a switch that does not read: 100,000 flow-mods.
+	// maxQueued is how many bytes of messages other than changes may wait for a switch that does not read.
 	maxQueued = 16 << 20
 	// maxMalformed is how many messages of a switch may be malformed before it is disconnected.
 	maxMalformed = 100
@@ -46,14 +46,15 @@ type Conn struct {
 
 	out outQueue
 
-	mu      sync.Mutex
-	xid     uint32
-	pending map[uint32]*pending
-	parts   openflow.Reassembler
-	ports   map[openflow.PortNo]openflow.Port // nil until the switch has described them
-	sorted  []openflow.Port                   // of ports, nil after one of them has changed
-	surplus int                               // ports that are not in ports
-	closed  error                             // why; nil while open
+	mu       sync.Mutex
+	xid      uint32
+	pending  map[uint32]*pending
+	applying []*changes
+	parts    openflow.Reassembler
+	ports    map[openflow.PortNo]openflow.Port // nil until the switch has described them
+	sorted   []openflow.Port                   // of ports, nil after one of them has changed
+	surplus  int                               // ports that are not in ports
+	closed   error                             // why; nil while open
 
 	counters counters
 	alive    liveness
@@ -79,7 +80,7 @@ func Open(ctx context.Context, conn net.Conn, o Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	c := &Conn{conn: conn, options: o, pending: map[uint32]*pending{}, done: make(chan struct{})}
-	c.out.changed.L, c.alive.began = &c.mu, time.Now()
+	c.out.changed.L, c.out.room.L, c.alive.began = &c.mu, &c.mu, time.Now()
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	r, err := c.hello()
 	if !stop() && err == nil {

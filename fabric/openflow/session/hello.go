@@ -8,7 +8,8 @@ import (
 	"headgate.dev/headgate/fabric/openflow"
 )
 
-const readBuffer = 64 << 10
+// readBuffer is what is read at once: a hundred packet-ins. Longer messages, parts of statistics mostly, have their own.
+const readBuffer = 16 << 10
 
 // The first bytes of a client that speaks TLS: the type of a record, and the major version (RFC 8446, section 5.1).
 const tlsHandshake, tlsMajor = 22, 3
@@ -61,15 +62,15 @@ func readHello(r *bufio.Reader) ([]byte, error) {
 	if t := openflow.Type(header[1]); t != openflow.TypeHello { // the length of another protocol is no length
 		return nil, fmt.Errorf("no hello: it began with %q: is it an OpenFlow switch?", header)
 	}
-	b, err := readMessage(r, nil)
+	b, err := readMessage(r)
 	if err != nil {
 		return nil, fmt.Errorf("no hello: %w", err)
 	}
 	return b, nil
 }
 
-// readMessage reads the bytes of one message, into b if it has room.
-func readMessage(r *bufio.Reader, b []byte) ([]byte, error) {
+// readMessage reads the bytes of one message. They are valid until r is used again.
+func readMessage(r *bufio.Reader) ([]byte, error) {
 	header, err := r.Peek(openflow.HeaderLen)
 	if err != nil {
 		if len(header) > 0 && err == io.EOF {
@@ -81,9 +82,18 @@ func readMessage(r *bufio.Reader, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cap(b) < n {
-		b = make([]byte, n)
+	if n > r.Size() {
+		b := make([]byte, n)
+		_, err = io.ReadFull(r, b)
+		return b, err
 	}
-	_, err = io.ReadFull(r, b[:n])
-	return b[:n], err
+	b, err := r.Peek(n)
+	if err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	_, _ = r.Discard(n) // they are in the buffer
+	return b, nil
 }

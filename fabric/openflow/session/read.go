@@ -12,10 +12,8 @@ import (
 
 // read processes what the switch sends, until the connection ends.
 func (c *Conn) read(r *bufio.Reader) {
-	var b []byte
 	for malformed := 0; ; {
-		var err error
-		b, err = readMessage(r, b)
+		b, err := readMessage(r)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("the switch closed the connection")
@@ -89,7 +87,7 @@ func (c *Conn) answer(xid uint32, m openflow.Message) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.pending[xid]
-	if p == nil || p.changes != nil && int(xid-p.changes.first) < len(p.changes.sent) { // only the barrier has an answer
+	if p == nil {
 		return false
 	}
 	delete(c.pending, xid)
@@ -124,15 +122,17 @@ func (c *Conn) part(xid uint32, m *openflow.MultipartReply, size int) {
 func (c *Conn) refuse(xid uint32, e *openflow.Error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.pending[xid]
-	switch {
-	case p == nil:
-		return false
-	case p.changes != nil && int(xid-p.changes.first) < len(p.changes.sent):
-		p.changes.refused = append(p.changes.refused, &Refused{p.changes.sent[xid-p.changes.first], e})
-	default:
-		delete(c.pending, xid)
-		p.fail(e)
+	for _, l := range c.applying {
+		if n, ok := l.number(xid); ok {
+			l.refused = append(l.refused, &Refused{l.sent[n], e})
+			return true
+		}
 	}
+	p := c.pending[xid]
+	if p == nil {
+		return false
+	}
+	delete(c.pending, xid)
+	p.fail(e)
 	return true
 }

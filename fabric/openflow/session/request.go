@@ -1,19 +1,18 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"headgate.dev/headgate/fabric/openflow"
 )
 
-// pending is a request that was not answered, or a list of changes of which the barrier was not.
+// pending is a request that was not answered, or a barrier.
 type pending struct {
 	answer chan answer // has room for one
-	// changes has the errors of a list of changes: those whose xid is first or one of the count-1 after it. The barrier
-	// has the number after them.
-	changes *changes
 }
 
 type answer struct {
@@ -21,10 +20,18 @@ type answer struct {
 	err     error
 }
 
+// changes is a list of changes of which the barrier was not answered. They have the xids from first on, and the barrier has the one after them. There is
+// no entry in a map for each of them: a map keeps the room of the most entries that it has had.
 type changes struct {
 	sent    []openflow.Message
 	first   uint32
-	refused []*Refused
+	refused []error // a Refused each
+}
+
+// number returns which of the changes has an xid.
+func (l *changes) number(xid uint32) (n int, ok bool) {
+	n = int(xid - l.first)
+	return n, n < len(l.sent)
 }
 
 // done passes on an answer. A switch that answers twice must not block the reader.
@@ -60,24 +67,15 @@ func (c *Conn) send(p *pending, messages ...openflow.Message) (first uint32, err
 	if c.closed != nil {
 		return 0, c.closed
 	}
-	if c.xid > 1<<32-1-uint32(len(messages)) {
-		c.xid = 0 // so that the xids of changes are successive
-	}
-	first = c.xid + 1
+	first = c.xids(len(messages))
 	begin := len(c.out.waiting)
 	for n, m := range messages {
-		xid := first + uint32(n)
-		if c.out.waiting, err = openflow.Append(c.out.waiting, xid, m); err != nil {
+		if err := c.queue(first+uint32(n), m); err != nil {
 			c.out.waiting = c.out.waiting[:begin]
 			return 0, err
 		}
-		c.counters.sent(m.Type())
 	}
-	c.xid += uint32(len(messages))
 	if p != nil {
-		if p.changes != nil {
-			p.changes.first = first
-		}
 		for n := range messages {
 			c.pending[first+uint32(n)] = p
 		}
@@ -90,14 +88,33 @@ func (c *Conn) send(p *pending, messages ...openflow.Message) (first uint32, err
 	return first, nil
 }
 
-// forget removes what waits for answers to some successive xids.
-func (c *Conn) forget(first uint32, count int) {
+// xids returns the first of some successive xids for messages. The caller holds c.mu.
+func (c *Conn) xids(count int) uint32 {
+	if c.xid > 1<<32-1-uint32(count) {
+		c.xid = 0
+	}
+	first := c.xid + 1
+	c.xid += uint32(count)
+	return first
+}
+
+// queue appends a message to what waits to be written. The caller holds c.mu.
+func (c *Conn) queue(xid uint32, m openflow.Message) error {
+	b, err := openflow.Append(c.out.waiting, xid, m)
+	if err != nil {
+		return err
+	}
+	c.out.waiting = b
+	c.counters.sent(m.Type())
+	return nil
+}
+
+// forget removes what waits for an answer.
+func (c *Conn) forget(xid uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n := range count {
-		delete(c.pending, first+uint32(n))
-		c.parts.Forget(first + uint32(n))
-	}
+	delete(c.pending, xid)
+	c.parts.Forget(xid)
 }
 
 // Request sends a message and returns the reply, which is whole if it has several parts. If the switch refuses the
@@ -116,7 +133,7 @@ func (c *Conn) Request(ctx context.Context, m openflow.Message) (openflow.Messag
 		}
 		return a.message, a.err
 	case <-ctx.Done():
-		c.forget(xid, 1)
+		c.forget(xid)
 		return nil, fmt.Errorf("no answer to %v: %w", m.Type(), ctx.Err())
 	}
 }
@@ -166,22 +183,19 @@ func (c *Conn) SetRole(ctx context.Context, role openflow.ControllerRole, genera
 	return reply.Role, nil
 }
 
-// Apply sends changes, and returns when the switch has processed them all: it answers a barrier after them. The error
-// joins one Refused for each change that it refuses; the others are in force.
+// Apply sends changes, as fast as the switch reads them, and returns when it has processed them all: it answers a barrier after them. The error
+// joins one Refused for each change that it refuses; the others are in force. If one cannot be encoded, those before it are in force.
 func (c *Conn) Apply(ctx context.Context, messages ...openflow.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	of := &changes{sent: messages}
-	p := &pending{answer: make(chan answer, 1), changes: of}
-	all := append(messages[:len(messages):len(messages)], openflow.Message(&openflow.BarrierRequest{}))
-	first, err := c.send(p, all...)
+	l, barrier, err := c.sendChanges(ctx, messages)
 	if err != nil {
 		return err
 	}
-	defer c.forget(first, len(all))
+	defer c.applied(l)
 	select {
-	case a := <-p.answer:
+	case a := <-barrier.answer:
 		if a.err != nil {
 			return a.err
 		}
@@ -190,11 +204,54 @@ func (c *Conn) Apply(ctx context.Context, messages ...openflow.Message) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var errs []error
-	for _, r := range of.refused {
-		errs = append(errs, r)
+	return errors.Join(l.refused...)
+}
+
+// sendChanges queues changes and a barrier. With an error there is nothing to wait for.
+func (c *Conn) sendChanges(ctx context.Context, messages []openflow.Message) (*changes, *pending, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed != nil {
+		return nil, nil, c.closed
 	}
-	return errors.Join(errs...)
+	l := &changes{sent: messages, first: c.xids(len(messages) + 1)}
+	c.applying = append(c.applying, l)
+	barrier := &pending{answer: make(chan answer, 1)}
+	for n, m := range messages {
+		if err := c.queue(l.first+uint32(n), m); err != nil {
+			c.remove(l)
+			return nil, nil, err
+		}
+		if len(c.out.waiting) > batch {
+			c.out.wake()
+			c.out.awaitRoom(ctx)
+			if err := cmp.Or(c.closed, ctx.Err()); err != nil {
+				c.remove(l)
+				return nil, nil, fmt.Errorf("the switch has read fewer than %d of %d changes: %w", n+1, len(messages), err)
+			}
+		}
+	}
+	last := l.first + uint32(len(messages))
+	if err := c.queue(last, &openflow.BarrierRequest{}); err != nil {
+		c.remove(l)
+		return nil, nil, err
+	}
+	c.pending[last] = barrier
+	c.out.wake()
+	return l, barrier, nil
+}
+
+// applied forgets changes that are made, or given up.
+func (c *Conn) applied(l *changes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(l)
+	delete(c.pending, l.first+uint32(len(l.sent)))
+}
+
+// remove removes changes from those that are awaited. The caller holds c.mu.
+func (c *Conn) remove(l *changes) {
+	c.applying = slices.DeleteFunc(c.applying, func(other *changes) bool { return other == l })
 }
 
 // AskThenApply requests statistics and sends changes right after it, without waiting between them: the statistics are those from just before
@@ -206,7 +263,7 @@ func AskThenApply[T openflow.ReplyBody](ctx context.Context, c *Conn, body openf
 	if err != nil {
 		return reply, err, err
 	}
-	defer c.forget(xid, 1)
+	defer c.forget(xid)
 	applying = c.Apply(ctx, messages...)
 	select { // it comes before the answer to the barrier
 	case a := <-p.answer:

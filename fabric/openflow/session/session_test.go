@@ -36,7 +36,7 @@ func (p *peer) send(xid uint32, m openflow.Message) {
 
 // next returns the next message of the controller.
 func (p *peer) next() (xid uint32, m openflow.Message, err error) {
-	b, err := readMessage(p.r, nil)
+	b, err := readMessage(p.r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -303,6 +303,71 @@ func TestApply(t *testing.T) {
 }
 
 // A request ends with its reply, an error of the switch, a reply that cannot be decoded, its context, and the session.
+// Changes wait while a switch does not read, whatever their number, and another message goes between them. They end with the context.
+func TestApplySlowly(t *testing.T) {
+	const count = 10_000
+	changes := make([]openflow.Message, count)
+	for n := range changes {
+		changes[n] = flow(uint16(n))
+	}
+	bubble(t, func(t *testing.T) {
+		c, p := open(t, Options{EchoInterval: time.Hour})
+		applied := make(chan error)
+		go func() { applied <- c.Apply(t.Context(), changes...) }()
+		synctest.Wait()
+		c.mu.Lock()
+		if n := len(c.out.waiting); n > 2*batch {
+			t.Errorf("%d bytes wait for a switch that does not read", n)
+		}
+		c.mu.Unlock()
+		if err := c.Send(&openflow.PacketOut{Buffer: openflow.NoBuffer, InPort: openflow.PortController}); err != nil {
+			t.Fatal(err)
+		}
+		between := -1
+		for n := 0; ; {
+			xid, m, err := p.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch m := m.(type) {
+			case *openflow.FlowMod:
+				if m.Priority != uint16(n) {
+					t.Fatalf("change %d came as change %d", m.Priority, n)
+				}
+				if n++; n == count/2 {
+					p.send(xid, &openflow.Error{Kind: openflow.ErrFlowModFailed, Code: uint16(openflow.FlowModTableFull)})
+				}
+			case *openflow.PacketOut:
+				between = n
+			case *openflow.BarrierRequest:
+				if n != count {
+					t.Fatalf("the barrier came after %d changes", n)
+				}
+				p.send(xid, &openflow.BarrierReply{})
+				var refused *Refused
+				if err := <-applied; !errors.As(err, &refused) || refused.Message != changes[count/2-1] {
+					t.Errorf("applied: %v", err)
+				}
+				if between < 0 || between > count/10 {
+					t.Errorf("another message came after %d changes", between)
+				}
+				if len(c.applying) != 0 || len(c.pending) != 0 {
+					t.Errorf("%d lists and %d requests are pending after all have ended", len(c.applying), len(c.pending))
+				}
+				return
+			}
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		c, _ := open(t, Options{EchoInterval: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Apply(ctx, changes...); !errors.Is(err, context.DeadlineExceeded) || len(c.applying) != 0 {
+			t.Errorf("a switch that does not read: %v, with %d lists", err, len(c.applying))
+		}
+	})
+}
+
 func TestRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		malformed := 0

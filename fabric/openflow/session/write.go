@@ -1,15 +1,21 @@
 package session
 
 import (
+	"context"
 	"sync"
 
 	"headgate.dev/headgate/fabric/openflow"
 )
 
+// batch is after how many bytes changes wait until those before them are written. A thousand switches that get a program of a megabyte each would
+// otherwise leave two buffers of a megabyte for each of them.
+const batch = 8 << 10
+
 // outQueue is what waits to be written. Conn.mu protects it.
 type outQueue struct {
 	waiting []byte
-	changed sync.Cond
+	changed sync.Cond // for the writer
+	room    sync.Cond // for who has more to write
 	closed  bool
 }
 
@@ -18,6 +24,23 @@ func (q *outQueue) wake() { q.changed.Signal() }
 func (q *outQueue) close() {
 	q.closed = true
 	q.changed.Signal()
+	q.room.Broadcast()
+}
+
+// awaitRoom waits until there is room for changes, the session has ended, or the context. The caller holds Conn.mu.
+func (q *outQueue) awaitRoom(ctx context.Context) {
+	if len(q.waiting) <= batch {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() {
+		q.room.L.Lock()
+		defer q.room.L.Unlock()
+		q.room.Broadcast()
+	})
+	defer stop()
+	for len(q.waiting) > batch && !q.closed && ctx.Err() == nil {
+		q.room.Wait()
+	}
 }
 
 // write writes what waits, many messages at a time, until the session ends.
@@ -32,7 +55,11 @@ func (c *Conn) write() {
 			c.mu.Unlock()
 			return
 		}
+		if cap(b) > 4*batch {
+			b = nil
+		}
 		b, c.out.waiting = c.out.waiting, b[:0]
+		c.out.room.Broadcast()
 		c.mu.Unlock()
 		if _, err := c.conn.Write(b); err != nil {
 			c.end(err)
