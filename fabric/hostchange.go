@@ -129,6 +129,10 @@ func (l *HostLearner) sorted(onlyMoving bool) []*station {
 			all = append(all, h)
 		}
 	}
+	return inOrder(all)
+}
+
+func inOrder(all []*station) []*station {
 	slices.SortFunc(all, func(a, b *station) int { return a.HostID.Compare(b.HostID) })
 	return all
 }
@@ -151,14 +155,18 @@ func (l *HostLearner) SetLinkPorts(ports []PortID, now time.Time) []Event {
 	for _, p := range ports {
 		l.links[p] = true
 	}
-	var events []Event
-	for _, h := range l.sorted(false) {
+	var there []*station
+	for _, h := range l.hosts {
 		if l.links[h.candidate] {
 			l.settle(h)
 		}
 		if l.links[h.At] && h.Learned != FromConfiguration {
-			events = append(events, l.remove(h, now, "removed, because its port "+l.label(h.At)+" has a link"))
+			there = append(there, h)
 		}
+	}
+	var events []Event
+	for _, h := range inOrder(there) {
+		events = append(events, l.remove(h, now, "removed, because its port "+l.label(h.At)+" has a link"))
 	}
 	return events
 }

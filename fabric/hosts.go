@@ -92,6 +92,15 @@ func (l *HostLearner) Host(id HostID) (Host, bool) {
 	return s.host(), true
 }
 
+// Owner returns the host that an address belongs to, also while the host's port is down.
+func (l *HostLearner) Owner(a netip.Addr, vlan uint16) (HostID, bool) {
+	h, ok := l.owner(vlan, a.Unmap().WithZone(""))
+	if !ok {
+		return HostID{}, false
+	}
+	return h.HostID, true
+}
+
 // Observe takes a sighting. It reports whether the host is at that port, and has all those addresses; a frame of which
 // this is false should not be forwarded or answered.
 func (l *HostLearner) Observe(s Sighting, now time.Time) (ok bool, events []Event) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"hash"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -40,25 +41,36 @@ const (
 	ofReflection
 )
 
-// discoveryFrame returns the frame that leaves a port.
-func discoveryFrame(key []byte, p fabric.PortID, what purpose, now time.Time) []byte {
-	about := binary.BigEndian.AppendUint64(nil, uint64(p.Switch))
-	port := binary.BigEndian.AppendUint32(nil, uint32(p.Port))
-	at := binary.BigEndian.AppendUint64(nil, uint64(now.UnixNano()))
+// frames makes and reads discovery frames. It keeps the state of the key, which takes most of the time of a code to make.
+type frames struct {
+	code hash.Hash
+	b    []byte
+}
+
+func newFrames(key []byte) *frames { return &frames{code: hmac.New(sha256.New, key)} }
+
+// make returns the frame that leaves a port. It is valid until another is made or read.
+func (f *frames) make(p fabric.PortID, what purpose, now time.Time) []byte {
+	own := append(prefix[:], byte(what))
+	own = binary.BigEndian.AppendUint64(own, uint64(now.UnixNano()))
 	to := program.LLDP
 	if what == ofReflection {
 		to = program.Reflection
 	}
-	b := append([]byte{}, to[:]...)
+	b := append(f.b[:0], to[:]...)
 	b = append(b, 0x02, byte(p.Switch>>32), byte(p.Switch>>24), byte(p.Switch>>16), byte(p.Switch>>8), byte(p.Switch))
 	b = append(b, 0x88, 0xcc)
-	b = appendTLV(b, tlvChassis, append([]byte{chassisLocal}, about...))
-	b = appendTLV(b, tlvPort, append([]byte{portLocal}, port...))
+	b = appendTLV(b, tlvChassis, binary.BigEndian.AppendUint64([]byte{chassisLocal}, uint64(p.Switch)))
+	b = appendTLV(b, tlvPort, binary.BigEndian.AppendUint32([]byte{portLocal}, uint32(p.Port)))
 	b = appendTLV(b, tlvTTL, []byte{0, byte(maxAge / time.Second)})
-	own := append(append([]byte{}, prefix[:]...), byte(what))
-	own = append(append(own, at...), code(key, about, port, at, own[3:4])...)
-	b = appendTLV(b, tlvOrganization, own)
-	return appendTLV(b, tlvEnd, nil)
+	// The code covers the bytes before it, without the destination: a switch changes that of a reflection.
+	b = appendTLV(b, tlvOrganization, append(own, make([]byte, codeSize)...))
+	at := len(b) - codeSize
+	f.code.Reset()
+	f.code.Write(b[6:at])
+	f.b = f.code.Sum(b[:at])[:at+codeSize]
+	f.b = appendTLV(f.b, tlvEnd, nil)
+	return f.b
 }
 
 func appendTLV(b []byte, kind int, value []byte) []byte {
@@ -66,16 +78,8 @@ func appendTLV(b []byte, kind int, value []byte) []byte {
 	return append(b, value...)
 }
 
-func code(key []byte, parts ...[]byte) []byte {
-	h := hmac.New(sha256.New, key)
-	for _, p := range parts { // all have a fixed size
-		h.Write(p)
-	}
-	return h.Sum(nil)[:codeSize]
-}
-
-// readDiscovery returns the port that a frame has left, and its purpose.
-func readDiscovery(key, frame []byte, now time.Time) (p fabric.PortID, what purpose, err error) {
+// read returns the port that a frame has left, and its purpose.
+func (f *frames) read(frame []byte, now time.Time) (p fabric.PortID, what purpose, err error) {
 	if len(frame) < 14 {
 		return p, 0, errMalformed
 	}
@@ -102,39 +106,45 @@ func readDiscovery(key, frame []byte, now time.Time) (p fabric.PortID, what purp
 	if about == nil || port == nil || own == nil {
 		return p, 0, errMalformed
 	}
-	if !hmac.Equal(own[9:], code(key, about, port, own[1:9], own[:1])) {
-		return p, 0, errNoMAC
-	}
 	made := time.Unix(0, int64(binary.BigEndian.Uint64(own[1:])))
-	if age := now.Sub(made); age > maxAge || age < -maxAge {
-		return p, 0, errTooOld
-	}
 	p, what = fabric.PortID{Switch: fabric.DPID(binary.BigEndian.Uint64(about)), Port: fabric.PortNo(binary.BigEndian.Uint32(port))}, purpose(own[0])
-	// The code does not cover all bytes, and one that was changed is a forgery, too. A reflection has another destination.
-	if !bytes.HasPrefix(frame[6:], discoveryFrame(key, p, what, made)[6:]) {
+	want := f.make(p, what, made)
+	if len(frame) < len(want) || !hmac.Equal(want[6:], frame[6:len(want)]) {
 		return fabric.PortID{}, 0, errNoMAC
+	}
+	if age := now.Sub(made); age > maxAge || age < -maxAge {
+		return fabric.PortID{}, 0, errTooOld
 	}
 	return p, what, nil
 }
 
-// discover sends a discovery frame out of a port. n.mu must be held.
-func (n *Network) discover(s *attached, no fabric.PortNo, now time.Time) {
-	id := fabric.PortID{Switch: s.id, Port: no}
-	if p := n.ports[id]; p != nil {
-		p.sent = now
+// discover sends discovery frames out of ports of a switch, in one write. n.mu must be held.
+func (n *Network) discover(s *attached, now time.Time, ports ...fabric.PortNo) {
+	messages := make([]openflow.Message, len(ports))
+	for i, no := range ports {
+		id := fabric.PortID{Switch: s.id, Port: no}
+		if p := n.ports[id]; p != nil {
+			p.sent = now
+		}
+		messages[i] = packetOut(no, bytes.Clone(n.frames.make(id, ofLink, now)))
 	}
-	n.out(s, no, discoveryFrame(n.options.Key, id, ofLink, now))
+	_ = s.conn.Send(messages...)
 }
 
 // out sends a frame out of a port. n.mu must be held.
 func (n *Network) out(s *attached, to fabric.PortNo, frame []byte) {
-	_ = s.conn.Send(&openflow.PacketOut{Buffer: openflow.NoBuffer, InPort: openflow.PortController, Actions: openflow.Actions{openflow.Output{Port: openflow.PortNo(to)}}, Data: frame})
+	_ = s.conn.Send(packetOut(to, frame))
+}
+
+func packetOut(to fabric.PortNo, frame []byte) *openflow.PacketOut {
+	return &openflow.PacketOut{Buffer: openflow.NoBuffer, InPort: openflow.PortController, Actions: openflow.Actions{openflow.Output{Port: openflow.PortNo(to)}}, Data: frame}
 }
 
 // discoverDue sends the discovery frames that are due, and finds ports that belong to hosts. n.mu must be held.
 func (n *Network) discoverDue(now time.Time) {
 	settled := false
-	for _, s := range n.switches { // one sends out of all ports of links at once, for which one write is enough
+	due := map[fabric.DPID][]fabric.PortNo{}
+	for _, s := range n.switches { // one sends out of all ports of links at once
 		if now.Sub(s.discovering) >= linkInterval {
 			s.discovering = now
 		}
@@ -154,8 +164,11 @@ func (n *Network) discoverDue(now time.Time) {
 			interval = tick
 		}
 		if now.Sub(p.sent) >= interval {
-			n.discover(n.switches[id.Switch], id.Port, now)
+			due[id.Switch] = append(due[id.Switch], id.Port)
 		}
+	}
+	for id, ports := range due {
+		n.discover(n.switches[id], now, ports...)
 	}
 	if settled {
 		n.replan()
@@ -164,7 +177,7 @@ func (n *Network) discoverDue(now time.Time) {
 
 // discovered takes a discovery frame that has come to a port. n.mu must be held.
 func (n *Network) discovered(at fabric.PortID, frame []byte, now time.Time) {
-	from, what, err := readDiscovery(n.options.Key, frame, now)
+	from, what, err := n.frames.read(frame, now)
 	if err != nil {
 		if !errors.Is(err, errMalformed) { // LLDP of hosts is no fault
 			n.counters.Forged++

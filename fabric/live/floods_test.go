@@ -47,6 +47,40 @@ func TestScan(t *testing.T) {
 	})
 }
 
+// What hosts tell of their own addresses goes to no other host, unless the address was another's: others may still send to that one.
+func TestAnnouncements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, ring)
+		w.settle(time.Second)
+		for _, h := range w.hosts {
+			h.Announce()
+		}
+		w.settle(time.Second)
+		if n := w.live.Counters().Flooded; n > 0 {
+			t.Errorf("%d announcements of new hosts were sent to all others", n)
+		}
+		heir := hostOptions(50)
+		heir.Name, heir.Addrs = "heir", hostOptions(0).Addrs
+		h, err := w.net.AddHost(heir, oftest.End{Switch: w.sw[3], Port: 99}, oftest.CableOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if missing, _ := w.ping(time.Second); len(missing) > 0 {
+			t.Errorf("no answer: %v", missing)
+		}
+		if err := w.hosts[0].Move(oftest.End{Switch: w.sw[1], Port: 99}, oftest.CableOptions{}); err != nil { // its port is down
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		before := w.live.Counters().Flooded
+		h.Announce()
+		w.settle(time.Second)
+		if n := w.live.Counters().Flooded - before; n != uint64(len(heir.Addrs)) {
+			t.Errorf("%d of %d announcements of addresses that had another host were sent to all others", n, len(heir.Addrs))
+		}
+	})
+}
+
 // All ports together have a bound of copies, and ports that scan leave half of it to others.
 func TestCopies(t *testing.T) {
 	n := New(t.Context(), Options{Key: []byte("key")})

@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -15,7 +16,7 @@ type frame struct {
 	data     []byte
 	src, dst fabric.MAC
 	vlan     uint16
-	// What it says of addresses: asked is the address whose owner is asked for, and owns are the sender's. by is how.
+	// What it says of addresses: asked is the address whose owner is asked for or told, and owns are the sender's. by is how.
 	by    fabric.Learned
 	asked netip.Addr
 	owns  []netip.Addr
@@ -24,6 +25,9 @@ type frame struct {
 	// ip is the sender's address, as far as the frame shows it.
 	ip netip.Addr
 }
+
+// announces reports whether the sender tells all others its own address (RFC 5227, section 3; RFC 4861, section 7.2.6).
+func (f frame) announces() bool { return f.dst.Group() && slices.Contains(f.owns, f.asked) }
 
 // parse reads a frame. ok is false if it is none.
 func parse(data []byte) (f frame, ok bool) {
@@ -58,7 +62,8 @@ func parse(data []byte) (f frame, ok bool) {
 	}
 	if n, ok := p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement).(*layers.ICMPv6NeighborAdvertisement); ok {
 		f.by, f.reply = fabric.FromNDP, true
-		f.owns = []netip.Addr{address(n.TargetAddress)}
+		f.asked = address(n.TargetAddress)
+		f.owns = []netip.Addr{f.asked}
 		return f, true
 	}
 	return f, true

@@ -37,16 +37,27 @@ func (n *Network) packetIn(s *attached, m *openflow.PacketIn) {
 		return
 	}
 	id := fabric.HostID{MAC: f.src, VLAN: f.vlan}
+	before, owned := n.hosts.Owner(f.asked, f.vlan)
 	if !n.observe(fabric.Sighting{HostID: id, Addrs: f.owns, At: at, By: f.by}, now) {
 		return
 	}
 	switch {
 	case f.dst == controllerMAC: // an answer
+	case f.announces() && n.owns(id, f.asked): // other hosts may still send to who had the address before
+		if owned && before != id {
+			n.flood(at, f)
+		}
 	case f.by == fabric.FromARP || f.by == fabric.FromNDP:
 		n.resolve(at, f)
 	default:
 		n.forward(at, f)
 	}
+}
+
+// owns reports whether an address belongs to a host. n.mu must be held.
+func (n *Network) owns(id fabric.HostID, a netip.Addr) bool {
+	owner, ok := n.hosts.Owner(a, id.VLAN)
+	return ok && owner == id
 }
 
 // observe passes a sighting on to the learner, and reports whether the host is there. n.mu must be held.
@@ -82,7 +93,7 @@ func (n *Network) resolve(at fabric.PortID, f frame) {
 	}
 	h, ok := n.owner(f.asked, f.vlan)
 	if ok && h.MAC == f.src {
-		return // it tells its own address
+		return
 	}
 	if !ok || n.ports[h.At] == nil {
 		n.flood(at, f)

@@ -677,15 +677,16 @@ func TestMoves(t *testing.T) {
 func TestForgedDiscovery(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	p := fabric.PortID{Switch: 7, Port: 3}
-	good := discoveryFrame([]byte("key"), p, ofReflection, now)
-	if got, what, err := readDiscovery([]byte("key"), good, now.Add(time.Second)); err != nil || got != p || what != ofReflection {
+	f := newFrames([]byte("key"))
+	good := slices.Clone(f.make(p, ofReflection, now))
+	if got, what, err := f.read(good, now.Add(time.Second)); err != nil || got != p || what != ofReflection {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if _, _, err := readDiscovery([]byte("other"), good, now); err != errNoMAC {
+	if _, _, err := newFrames([]byte("other")).read(good, now); err != errNoMAC {
 		t.Errorf("another key: %v", err)
 	}
 	for _, d := range []time.Duration{maxAge + 1, -maxAge - 1} {
-		if _, _, err := readDiscovery([]byte("key"), good, now.Add(d)); err != errTooOld {
+		if _, _, err := f.read(good, now.Add(d)); err != errTooOld {
 			t.Errorf("%v later: %v", d, err)
 		}
 	}
@@ -693,10 +694,10 @@ func TestForgedDiscovery(t *testing.T) {
 	for i := 6; i < len(good); i++ {
 		bad := slices.Clone(good)
 		bad[i] ^= byte(1 << r.IntN(8))
-		if got, _, err := readDiscovery([]byte("key"), bad, now); err == nil {
+		if got, _, err := f.read(bad, now); err == nil {
 			t.Errorf("byte %d changed: accepted as of %v", i, got)
 		}
-		_, _, _ = readDiscovery([]byte("key"), good[:i], now)
+		_, _, _ = f.read(good[:i], now)
 	}
 }
 

@@ -70,6 +70,7 @@ type Network struct {
 	resyncs, processors slots
 
 	mu       sync.Mutex
+	frames   *frames
 	switches map[fabric.DPID]*attached
 	links    *fabric.LinkLearner
 	hosts    *fabric.HostLearner
@@ -147,7 +148,7 @@ func New(ctx context.Context, o Options) *Network {
 		o.Log = slog.Default()
 	}
 	n := &Network{
-		options: o, ctx: ctx, switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{}, adoptedLinks: map[fabric.PortID]bool{},
+		options: o, ctx: ctx, frames: newFrames(o.Key), switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{}, adoptedLinks: map[fabric.PortID]bool{},
 		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{}, resyncs: make(slots, maxResyncs), processors: make(slots, max(runtime.GOMAXPROCS(0)-1, 1)),
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
@@ -300,7 +301,7 @@ func (n *Network) portUp(s *attached, no fabric.PortNo, now time.Time) {
 	n.ports[id] = &port{since: now, ready: n.isHostPort(id)}
 	n.hosts.PortUp(id)
 	if !n.isHostPort(id) {
-		n.discover(s, no, now)
+		n.discover(s, now, no)
 	}
 }
 

@@ -56,7 +56,7 @@ func (n *Network) passes(p fabric.PortID, now time.Time) bool {
 	}
 	if now.Sub(r.asked) >= reflectInterval {
 		r.asked = now
-		n.out(s, p.Port, discoveryFrame(n.options.Key, p, ofReflection, now))
+		n.out(s, p.Port, n.frames.make(p, ofReflection, now))
 		if !r.echoing {
 			r.echoing = true
 			go n.echo(s, func(ok bool) {

@@ -189,7 +189,19 @@ func (c *Conn) Apply(ctx context.Context, messages ...openflow.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	l, barrier, err := c.sendChanges(ctx, messages)
+	return c.apply(ctx, nil, messages)
+}
+
+// question is a request that is sent right before changes.
+type question struct {
+	message openflow.Message
+	*pending
+	xid uint32 // 0 if it was not sent
+}
+
+// apply is Apply after a question, if there is one.
+func (c *Conn) apply(ctx context.Context, q *question, messages []openflow.Message) error {
+	l, barrier, err := c.sendChanges(ctx, q, messages)
 	if err != nil {
 		return err
 	}
@@ -207,12 +219,19 @@ func (c *Conn) Apply(ctx context.Context, messages ...openflow.Message) error {
 	return errors.Join(l.refused...)
 }
 
-// sendChanges queues changes and a barrier. With an error there is nothing to wait for.
-func (c *Conn) sendChanges(ctx context.Context, messages []openflow.Message) (*changes, *pending, error) {
+// sendChanges queues changes and a barrier. With an error there is no answer to a barrier to wait for.
+func (c *Conn) sendChanges(ctx context.Context, q *question, messages []openflow.Message) (*changes, *pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed != nil {
 		return nil, nil, c.closed
+	}
+	if q != nil {
+		xid := c.xids(1)
+		if err := c.queue(xid, q.message); err != nil {
+			return nil, nil, err
+		}
+		q.xid, c.pending[xid] = xid, q.pending
 	}
 	l := &changes{sent: messages, first: c.xids(len(messages) + 1)}
 	c.applying = append(c.applying, l)
@@ -257,16 +276,18 @@ func (c *Conn) remove(l *changes) {
 // AskThenApply requests statistics and sends changes right after it, without waiting between them: the statistics are those from just before
 // the changes. The errors are that of the request and that of Apply, which do not depend on each other.
 func AskThenApply[T openflow.ReplyBody](ctx context.Context, c *Conn, body openflow.RequestBody, messages ...openflow.Message) (reply T, asking, applying error) {
-	m := &openflow.MultipartRequest{Body: body}
-	p := &pending{answer: make(chan answer, 1)}
-	xid, err := c.send(p, m)
-	if err != nil {
-		return reply, err, err
+	if len(messages) == 0 {
+		reply, asking = Ask[T](ctx, c, body)
+		return reply, asking, nil
 	}
-	defer c.forget(xid)
-	applying = c.Apply(ctx, messages...)
+	q := &question{message: &openflow.MultipartRequest{Body: body}, pending: &pending{answer: make(chan answer, 1)}}
+	applying = c.apply(ctx, q, messages)
+	if q.xid == 0 {
+		return reply, applying, applying
+	}
+	defer c.forget(q.xid)
 	select { // it comes before the answer to the barrier
-	case a := <-p.answer:
+	case a := <-q.answer:
 		if asking = a.err; asking != nil {
 			return reply, asking, applying
 		}
@@ -275,10 +296,10 @@ func AskThenApply[T openflow.ReplyBody](ctx context.Context, c *Conn, body openf
 			reply, ok = parts.Body.(T)
 		}
 		if !ok {
-			asking = fmt.Errorf("the switch answered %v to %v", a.message.Type(), m.Type())
+			asking = fmt.Errorf("the switch answered %v to %v", a.message.Type(), openflow.TypeMultipartRequest)
 		}
 	case <-ctx.Done():
-		asking = fmt.Errorf("no answer to %v: %w", m.Type(), ctx.Err())
+		asking = fmt.Errorf("no answer to %v: %w", openflow.TypeMultipartRequest, ctx.Err())
 	}
 	return reply, asking, applying
 }

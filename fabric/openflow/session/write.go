@@ -8,8 +8,9 @@ import (
 )
 
 // batch is after how many bytes changes wait until those before them are written. A thousand switches that get a program of a megabyte each would
-// otherwise leave two buffers of a megabyte for each of them.
-const batch = 8 << 10
+// otherwise leave two buffers of a megabyte for each of them. With less the two goroutines of a switch wait for each other too often: on a busy
+// machine a turn takes 10 ms. Buffers of more than small bytes are given up when all is written.
+const batch, small = 64 << 10, 4 << 10
 
 // outQueue is what waits to be written. Conn.mu protects it.
 type outQueue struct {
@@ -49,14 +50,14 @@ func (c *Conn) write() {
 	for {
 		c.mu.Lock()
 		for len(c.out.waiting) == 0 && !c.out.closed {
+			if len(c.applying) == 0 {
+				b, c.out.waiting = unlessLarge(b), unlessLarge(c.out.waiting)
+			}
 			c.out.changed.Wait()
 		}
 		if c.out.closed {
 			c.mu.Unlock()
 			return
-		}
-		if cap(b) > 4*batch {
-			b = nil
 		}
 		b, c.out.waiting = c.out.waiting, b[:0]
 		c.out.room.Broadcast()
@@ -66,6 +67,14 @@ func (c *Conn) write() {
 			return
 		}
 	}
+}
+
+// unlessLarge returns an empty buffer, or nil for a large one.
+func unlessLarge(b []byte) []byte {
+	if cap(b) > small {
+		return nil
+	}
+	return b[:0]
 }
 
 // reply answers a request of the switch.
