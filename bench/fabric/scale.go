@@ -138,8 +138,9 @@ func announce(ctx context.Context, r *bench.Run, c *controllers.Controller, o *i
 func settled(ctx context.Context, c *controllers.Controller, want expected, hosts int, began time.Time, limit time.Duration) (time.Duration, error) {
 	var last error
 	for {
+		asked := time.Now()
 		got, err := c.Show(ctx)
-		took := time.Since(began)
+		took, showing := time.Since(began), time.Since(asked)
 		switch {
 		case err != nil:
 			last = err
@@ -161,7 +162,7 @@ func settled(ctx context.Context, c *controllers.Controller, want expected, host
 			return 0, fmt.Errorf("after %v: %w", limit, last)
 		}
 		// To show a thousand switches takes a third of a second of a processor, which they would lack.
-		if err := bench.Sleep(ctx, max(100*time.Millisecond, took/30)); err != nil {
+		if err := bench.Sleep(ctx, max(100*time.Millisecond, took/30, showing)); err != nil {
 			return 0, err
 		}
 	}

@@ -53,7 +53,7 @@ func (o *Owner) Run(ctx context.Context, changed <-chan struct{}) {
 	for {
 		began := time.Now()
 		report("plan reservations for the network", o.Follow(ctx))
-		paused := time.Now().Add(time.Since(began)) // to follow takes at most half of the time, however often the network changes
+		paused := time.Now().Add(3 * time.Since(began)) // to follow takes at most a quarter of the time, however often the network changes
 		select {
 		case <-ctx.Done():
 			return

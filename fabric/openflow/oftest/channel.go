@@ -129,18 +129,21 @@ func (c *channel) end(why error) {
 	c.conn.Close()
 }
 
+// readBuffer is what is read at once, and executed under one lock: with a thousand switches each turn takes 10 us.
+const readBuffer = 16 << 10
+
 // read executes the messages of the controller.
 func (c *channel) read() error {
-	r := bufio.NewReader(c.conn) // a small one: there are thousands of switches
+	r := bufio.NewReaderSize(c.conn, readBuffer)
 	for {
 		if h, err := r.Peek(openflow.HeaderLen); err == nil && !c.arrived && openflow.Type(h[1]) != openflow.TypeHello {
 			return fmt.Errorf("the controller sent no hello, but %q", h) // the length of another protocol is no length
 		}
-		b, err := next(r)
+		all, err := batch(r)
 		if err != nil {
 			return err
 		}
-		if err := c.received(b); err != nil {
+		if err := c.received(all); err != nil {
 			return err
 		}
 		for c.waiting() > maxWaiting {
@@ -166,25 +169,55 @@ func next(r *bufio.Reader) ([]byte, error) {
 	return b, err
 }
 
-// received executes a message. An error ends the channel.
-func (c *channel) received(b []byte) error {
-	xid, m, err := openflow.Decode(b)
+// message is one of the controller. err is why it cannot be decoded.
+type message struct {
+	bytes []byte
+	xid   uint32
+	body  openflow.Message
+	err   error
+}
+
+// batch returns the next message, and those after it that have arrived.
+func batch(r *bufio.Reader) (all []message, err error) {
+	for {
+		b, err := next(r)
+		if err != nil {
+			return nil, err
+		}
+		m := message{bytes: b}
+		m.xid, m.body, m.err = openflow.Decode(b)
+		all = append(all, m)
+		if r.Buffered() < openflow.HeaderLen {
+			return all, nil
+		}
+		h, _ := r.Peek(openflow.HeaderLen)
+		if n, err := openflow.Length(h); err != nil || r.Buffered() < n {
+			return all, nil
+		}
+	}
+}
+
+// received executes messages. An error ends the channel.
+func (c *channel) received(all []message) error {
 	s := c.s
 	s.lock()
 	defer s.unlock()
 	c.heard, c.asked = time.Now(), false
-	if c.ended != nil {
-		return c.ended
-	}
-	if !c.arrived {
-		return c.hello(m, err)
-	}
-	if err != nil {
-		c.refuse(xidOf(b), b, malformed(b, err))
-		return nil
-	}
-	if e := c.execute(xid, m, b); e != nil {
-		c.refuse(xid, b, e)
+	for _, m := range all {
+		switch {
+		case c.ended != nil:
+			return c.ended
+		case !c.arrived:
+			if err := c.hello(m.body, m.err); err != nil {
+				return err
+			}
+		case m.err != nil:
+			c.refuse(xidOf(m.bytes), m.bytes, malformed(m.bytes, m.err))
+		default:
+			if e := c.execute(m.xid, m.body, m.bytes); e != nil {
+				c.refuse(m.xid, m.bytes, e)
+			}
+		}
 	}
 	return nil
 }
