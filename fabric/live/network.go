@@ -27,9 +27,10 @@ const (
 	settle = 3 * tick
 	// linkInterval is the interval of discovery frames at ports of links. After linkTimeout without one the switches are asked, which
 	// takes a tick and two round trips (inquiry): a link that passes nothing is found within a second, and one frame may be lost.
-	linkInterval, linkTimeout = 4 * tick, 7 * tick
-	// silence is after what time without a message a switch cannot be asked about its links.
-	silence = linkInterval + 2*tick
+	linkInterval, linkTimeout = 5 * tick, 7 * tick
+	// echoInterval is after what time without a message a switch is asked whether it is alive, and silence after what time it cannot be asked
+	// about its links.
+	echoInterval, silence = 4 * tick, 6 * tick
 	// hostInterval is the interval of discovery frames at ports of hosts.
 	hostInterval = 5 * time.Second
 	// firstPlan is after what time the first plan is made, and a switch gets its first one, though it is not known what is at each port.
@@ -169,7 +170,7 @@ func New(ctx context.Context, o Options) *Network {
 // SessionOptions returns the options of the sessions that a loop leads, without Handle. A switch is asked often whether it is alive,
 // so that a link that passes nothing can be told from a channel that is silent.
 func SessionOptions() session.Options {
-	return session.Options{EchoInterval: linkInterval, EchoTimeout: 5*time.Second - linkInterval}
+	return session.Options{EchoInterval: echoInterval, EchoTimeout: 5*time.Second - echoInterval}
 }
 
 // Serve carries the channel of a switch that has connected, until it ends. The error is why.

@@ -23,13 +23,37 @@ func (s *Switch) aggregate(filter openflow.FlowFilter, match *pipeline.Matcher) 
 		if filter.Table != openflow.AllTables && filter.Table != openflow.TableID(i) {
 			continue
 		}
-		s.eachFlow(openflow.TableID(i), filter, match, func(f *flow) {
-			a.Flows++
-			a.Packets += f.packets
-			a.Bytes += f.bytes
-		})
+		sum := s.tables[i].aggregate(filter, match)
+		a.Flows += sum.Flows
+		a.Packets += sum.Packets
+		a.Bytes += sum.Bytes
 	}
 	return a
+}
+
+// sumKey is of what the aggregate of a table's flows with a cookie depends on.
+type sumKey struct {
+	cookie, mask, version, matched uint64
+	fluid                          counter
+}
+
+// aggregate sums the flows that pass a filter. A controller asks for the same sum again and again, and to visit 10,000 flows takes
+// milliseconds.
+func (t *table) aggregate(filter openflow.FlowFilter, match *pipeline.Matcher) (sum openflow.Aggregate) {
+	byCookie := match.Mask == (pipeline.Key{}) && filter.OutPort == openflow.PortAny && filter.OutGroup == openflow.GroupAny
+	of := sumKey{filter.Cookie, filter.CookieMask, t.version, t.matched, t.fluidMatched}
+	if byCookie && of == t.sumOf {
+		return t.sum
+	}
+	t.each(filter, match, func(f *flow) {
+		sum.Flows++
+		sum.Packets += f.packets
+		sum.Bytes += f.bytes
+	})
+	if byCookie {
+		t.sum, t.sumOf = sum, of
+	}
+	return sum
 }
 
 func (s *Switch) tableStats() []openflow.TableStats {

@@ -51,6 +51,7 @@ func (s *Switch) flowMod(m *openflow.FlowMod) *openflow.Error {
 		f.does(s.shared.behaviour(ordered(m.Instructions)))
 		if m.Flags&openflow.FlowResetCounts != 0 {
 			f.counter = counter{}
+			s.tables[f.Table].version++
 		}
 		s.changes++
 	}
@@ -142,15 +143,15 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *pipeline.Matcher
 			continue
 		}
 		var some []*flow
-		s.eachFlow(openflow.TableID(i), filter, match, func(f *flow) { some = append(some, f) })
+		s.tables[i].each(filter, match, func(f *flow) { some = append(some, f) })
 		all = append(all, sorted(some)...)
 	}
 	return all
 }
 
-// eachFlow calls do with the flows of a table that pass a filter, in any order.
-func (s *Switch) eachFlow(table openflow.TableID, filter openflow.FlowFilter, match *pipeline.Matcher, do func(*flow)) {
-	for _, f := range s.tables[table].all {
+// each calls do with the flows that pass a filter, in any order.
+func (t *table) each(filter openflow.FlowFilter, match *pipeline.Matcher, do func(*flow)) {
+	for _, f := range t.all {
 		if f.passes(filter) && match.Includes(f.Matcher) {
 			do(f)
 		}

@@ -35,6 +35,10 @@ type table struct {
 	lookups, matched uint64
 
 	fluid, fluidMatched counter // packets of streams that were looked up, and that matched
+
+	version uint64 // counts flows that are added or removed, or whose counters are reset
+	sum     openflow.Aggregate
+	sumOf   sumKey
 }
 
 // tuple is the flows of one mask.
@@ -129,12 +133,14 @@ func (t *table) add(f *flow) {
 	t.sort()
 	f.index = len(t.all)
 	t.all = append(t.all, f)
+	t.version++
 }
 
 func (t *table) remove(f *flow) {
 	last := t.all[len(t.all)-1]
 	t.all[f.index], last.index = last, f.index
 	t.all = t.all[:len(t.all)-1]
+	t.version++
 
 	u := t.byMask[f.Mask]
 	h := u.hash(&f.Value)

@@ -56,28 +56,27 @@ func (c *Conn) Silent() time.Duration {
 // watch begins to look whether the switch is alive.
 func (c *Conn) watch() {
 	interval, timeout := cmp.Or(c.options.EchoInterval, DefaultEchoInterval), cmp.Or(c.options.EchoTimeout, DefaultEchoTimeout)
-	tick := min(interval, timeout) / ticks
 	l := &c.alive
-	w := watcher{interval: interval, timeout: timeout, tick: tick, looked: time.Since(l.began)}
+	w := watcher{interval: interval, timeout: timeout, tick: min(interval, timeout) / ticks, due: time.Since(l.began) + interval}
 	var look func()
 	look = func() {
 		if l.busy.Load() {
 			l.heard()
 		}
-		last := time.Duration(l.last.Load())
-		switch w.look(time.Since(l.began), last) {
+		now, last := time.Since(l.began), time.Duration(l.last.Load())
+		switch w.look(now, last) {
 		case dead:
 			c.end(ErrSilent)
 			return
 		case ask:
 			_ = c.Send(&openflow.EchoRequest{}) // an error has ended the session
 		}
-		l.after(tick, look)
+		l.after(w.due-now, look)
 	}
-	l.after(tick, look)
+	l.after(interval, look)
 }
 
-// ticks is how often the time of the last message is looked at within the interval or the timeout.
+// ticks is how often the time of the last message is looked at within the interval or the timeout, from when the switch is asked.
 const ticks = 4
 
 // verdict is what follows from a look at the time of the last message.
@@ -89,14 +88,14 @@ const (
 	dead
 )
 
-// watcher decides whether a switch is alive, by looks each tick. A look that comes late shows that the controller itself has not run: it
+// watcher decides whether a switch is alive, by looks at the times that it says. A look that comes late shows that the controller itself has not run: it
 // was stopped, its machine was suspended, or was busy. Nobody has read what the switch sent meanwhile, so that this time is no silence
 // of the switch. Times are since the session began.
 type watcher struct {
 	interval, timeout, tick time.Duration
 
-	looked time.Duration // the time of the last look
-	last   time.Duration // that of the last message, then
+	due    time.Duration // the time of the next look
+	last   time.Duration // that of the last message, at the last look
 	absent time.Duration // for how long the controller has not run since the last message
 	asked  bool          // since the last message
 }
@@ -106,18 +105,20 @@ func (w *watcher) look(now, last time.Duration) verdict {
 	if last != w.last {
 		w.last, w.absent, w.asked = last, 0, false
 	}
-	// A look is late by less than a tick on a machine that is busy.
-	if from := max(w.looked+w.tick, last); now-w.looked > 2*w.tick {
-		w.absent += max(0, now-from)
+	if now-w.due > w.tick { // on a machine that is busy it is late by less
+		w.absent += max(0, now-max(w.due, last))
 	}
-	w.looked = now
 	silent := now - last - w.absent
+	v := wait
 	switch {
 	case silent >= w.interval+w.timeout:
-		return dead
+		v = dead
 	case silent >= w.interval && !w.asked:
-		w.asked = true
-		return ask
+		w.asked, v = true, ask
 	}
-	return wait
+	w.due = now + w.tick
+	if !w.asked { // a look each tick would take a thousand switches a tenth of a processor
+		w.due = now + max(w.tick, w.interval-silent)
+	}
+	return v
 }

@@ -36,20 +36,20 @@ func TestWatcher(t *testing.T) {
 		}
 		return all
 	}
-	for what, looks := range map[string][]look{ // the interval is 4 s, the timeout 8 s, and there is a look each second
+	for what, looks := range map[string][]look{ // the interval is 4 s, the timeout 8 s, and there may be a look each second
 		"silent":  join(every(1*s, 4*s, 0), []look{{4 * s, 0, ask}}, every(5*s, 12*s, 0), []look{{12 * s, 0, dead}}),
 		"answers": join(every(1*s, 4*s, 0), []look{{4 * s, 0, ask}}, every(5*s, 9*s, 5*s), []look{{9 * s, 5 * s, ask}}),
 		// It was stopped from 2 s to 60 s.
-		"stopped": join(every(1*s, 3*s, 0), []look{{60 * s, 0, wait}, {61 * s, 0, ask}}, every(62*s, 69*s, 0), []look{{69 * s, 0, dead}}),
+		"stopped": join(every(1*s, 3*s, 0), []look{{60 * s, 0, ask}}, every(61*s, 68*s, 0), []look{{68 * s, 0, dead}}),
 		// It was stopped after the question.
 		"asked": join(every(1*s, 4*s, 0), []look{{4 * s, 0, ask}, {60 * s, 0, wait}}, every(61*s, 67*s, 0), []look{{67 * s, 0, dead}}),
 		// What came before the stop is read after it, or at once.
-		"heard before": join(every(1*s, 3*s, 0), []look{{60 * s, 2500 * time.Millisecond, wait}, {63 * s, 2500 * time.Millisecond, wait}}),
+		"heard before": join(every(1*s, 3*s, 0), []look{{60 * s, 2500 * time.Millisecond, wait}, {62500 * time.Millisecond, 2500 * time.Millisecond, ask}}),
 		"heard after":  join(every(1*s, 3*s, 0), []look{{60 * s, 60 * s, wait}, {61 * s, 60 * s, wait}, {62 * s, 60 * s, wait}, {63 * s, 60 * s, wait}, {64 * s, 60 * s, ask}}),
-		"twice":        join(every(1*s, 3*s, 0), []look{{60 * s, 0, wait}, {120 * s, 0, ask}}),
+		"twice":        join(every(1*s, 3*s, 0), []look{{60 * s, 0, ask}, {120 * s, 0, wait}}, every(121*s, 127*s, 0), []look{{127 * s, 0, dead}}),
 		"late":         join([]look{{1900 * time.Millisecond, 0, wait}, {3800 * time.Millisecond, 0, wait}, {5700 * time.Millisecond, 0, ask}}),
 	} {
-		w := watcher{interval: 4 * s, timeout: 8 * s, tick: s}
+		w := watcher{interval: 4 * s, timeout: 8 * s, tick: s, due: 4 * s}
 		for n, l := range looks {
 			if got := w.look(l.now, l.last); got != l.want {
 				t.Errorf("%s: look %d, at %v: %v, want %v", what, n, l.now, got, l.want)
