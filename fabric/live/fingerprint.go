@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
@@ -38,40 +41,51 @@ var executable = sync.OnceValue(func() []byte {
 // that is known. With a fingerprint and no flows of others that is enough until there is a plan, and for a switch with many flows, too: the rest is
 // read when it can be compared. ok is false if all must be read at once.
 func (n *Network) recognize(ctx context.Context, s *attached) (state program.State, have had, ok bool) {
+	if executable() == nil {
+		return state, have, false
+	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	kinds := func(all ...program.Kind) error {
-		for _, k := range all {
-			some, err := flowsOf(ctx, s.conn, openflow.FlowsWith(program.OfKind(k)))
-			if err != nil {
-				return err
-			}
-			state.Flows = append(state.Flows, some...)
-		}
-		return nil
+	var all int
+	var flows [5][]openflow.FlowStats
+	asked := errgroup.Group{} // at once: with a thousand switches each answer takes a while
+	read := func(k program.Kind, into *[]openflow.FlowStats) {
+		asked.Go(func() (err error) {
+			*into, err = flowsOf(ctx, s.conn, openflow.FlowsWith(program.OfKind(k)))
+			return err
+		})
 	}
-	if executable() == nil || kinds(program.KindDiscovery) != nil || len(state.Flows) == 0 {
+	count := func(f openflow.FlowFilter, into *int) {
+		asked.Go(func() (err error) {
+			*into, err = countOf(ctx, s.conn, f)
+			return err
+		})
+	}
+	for i, k := range [...]program.Kind{program.KindDiscovery, program.KindHere, program.KindLinkPort, program.KindKnown, program.KindNeighbour} {
+		read(k, &flows[i])
+	}
+	count(openflow.AllFlows(), &all)
+	count(ours, &have.flows)
+	if asked.Wait() != nil || len(flows[0]) == 0 {
 		return state, have, false
 	}
-	have.fingerprint = program.FingerprintOf(state.Flows)
-	all, err := countOf(ctx, s.conn, openflow.AllFlows())
-	if err != nil {
-		return state, have, false
-	}
-	if have.flows, err = countOf(ctx, s.conn, ours); err != nil {
-		return state, have, false
-	}
-	if have.flows != all {
-		have.fingerprint = 0
-	}
-	if have.fingerprint == 0 && have.flows <= fewChanges || kinds(program.KindHere, program.KindLinkPort, program.KindKnown, program.KindNeighbour) != nil {
-		return state, have, false
-	}
-	if !n.isAdopted(state.Flows) && kinds(program.KindToward) != nil {
-		return state, have, false
+	if have.flows == all { // there are none of others
+		have.fingerprint = program.FingerprintOf(flows[0])
 	}
 	if have.fingerprint == 0 {
+		if have.flows <= fewChanges {
+			return state, have, false
+		}
 		have = had{}
+	}
+	state.Flows = slices.Concat(flows[:]...)
+	if !n.isAdopted(state.Flows) {
+		var toward []openflow.FlowStats
+		read(program.KindToward, &toward)
+		if asked.Wait() != nil {
+			return state, have, false
+		}
+		state.Flows = append(state.Flows, toward...)
 	}
 	return state, have, true
 }

@@ -151,8 +151,11 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *pipeline.Matcher
 
 // each calls do with the flows that pass a filter, in any order.
 func (t *table) each(filter openflow.FlowFilter, match *pipeline.Matcher, do func(*flow)) {
-	for _, f := range t.all {
-		if f.passes(filter) && match.Includes(f.Matcher) {
+	for i, cookie := range t.cookies {
+		if (cookie^filter.Cookie)&filter.CookieMask != 0 {
+			continue
+		}
+		if f := t.all[i]; f.passes(filter) && match.Includes(f.Matcher) {
 			do(f)
 		}
 	}

@@ -30,6 +30,7 @@ type flow struct {
 // Space Search" (SIGCOMM 1999), which Open vSwitch uses as well. The flows of one mask are in a hash table.
 type table struct {
 	all              []*flow
+	cookies          []uint64 // of all, so that few flows of many are found fast
 	tuples           []*tuple // by their highest priority
 	byMask           map[pipeline.Key]*tuple
 	lookups, matched uint64
@@ -132,14 +133,14 @@ func (t *table) add(f *flow) {
 	u.highest = max(u.highest, f.Priority)
 	t.sort()
 	f.index = len(t.all)
-	t.all = append(t.all, f)
+	t.all, t.cookies = append(t.all, f), append(t.cookies, f.Cookie)
 	t.version++
 }
 
 func (t *table) remove(f *flow) {
 	last := t.all[len(t.all)-1]
-	t.all[f.index], last.index = last, f.index
-	t.all = t.all[:len(t.all)-1]
+	t.all[f.index], t.cookies[f.index], last.index = last, last.Cookie, f.index
+	t.all, t.cookies = t.all[:len(t.all)-1], t.cookies[:len(t.all)-1]
 	t.version++
 
 	u := t.byMask[f.Mask]
