@@ -1,5 +1,11 @@
 package fabric
 
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
 // NextHop is where a switch sends packets for one destination switch. Port 0 is none.
 //
 // A switch uses three rules, in this order:
@@ -32,15 +38,25 @@ type NextHops struct {
 	to [][]NextHop // by destination, then by switch
 }
 
-// NextHops computes the next hops over cables that are usable in both directions.
+// perWorker is to how many destinations one goroutine at least computes the next hops: those of 100 switches take a millisecond.
+const perWorker = 100
+
+// NextHops computes the next hops over cables that are usable in both directions, on all processors if there are many switches.
 func (t *Topology) NextHops() *NextHops {
 	n := len(t.parts.Switches)
 	h := &NextHops{t: t, to: make([][]NextHop, n)}
-	c := newRerouting(t)
-	for d := range h.to {
-		h.to[d] = make([]NextHop, n)
-		c.compute(int32(d), h.to[d])
+	var begun atomic.Int32
+	var workers sync.WaitGroup
+	for range max(1, min(runtime.GOMAXPROCS(0), n/perWorker)) {
+		workers.Go(func() {
+			c := newRerouting(t)
+			for d := begun.Add(1) - 1; int(d) < n; d = begun.Add(1) - 1 {
+				h.to[d] = make([]NextHop, n)
+				c.compute(d, h.to[d])
+			}
+		})
 	}
+	workers.Wait()
 	return h
 }
 
