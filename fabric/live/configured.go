@@ -175,6 +175,7 @@ func (n *Network) bind() {
 			n.replan()
 		case n.isLinkPort(id) && p.ready:
 			p.ready = false
+			n.lookAt(id)
 			n.replan()
 		}
 	}

@@ -143,19 +143,37 @@ func packetOut(to fabric.PortNo, frame []byte) *openflow.PacketOut {
 // discoverDue sends the discovery frames that are due, and finds ports that belong to hosts. n.mu must be held.
 func (n *Network) discoverDue(now time.Time) {
 	settled := false
-	due := map[fabric.DPID][]fabric.PortNo{}
-	for _, s := range n.switches { // one sends out of all ports of links at once
-		if now.Sub(s.discovering) >= linkInterval {
-			s.discovering = now
+	for _, s := range n.switches {
+		if now.Before(s.due) {
+			continue
+		}
+		ports, found := n.duePorts(s, now)
+		settled = settled || found
+		if len(ports) > 0 {
+			n.discover(s, now, ports...)
 		}
 	}
-	for id, p := range n.ports {
+	if settled {
+		n.replan()
+	}
+}
+
+// duePorts returns the ports of a switch out of which discovery frames are due, whether one was found to belong to hosts, and sets when
+// it has to be called again. n.mu must be held.
+func (n *Network) duePorts(s *attached, now time.Time) (due []fabric.PortNo, settled bool) {
+	s.due = now.Add(hostInterval)
+	links := now.Sub(s.discovering) >= linkInterval // one sends out of all ports of links at once
+	if links {
+		s.discovering = now
+	}
+	for _, d := range s.conn.Ports() {
+		id := fabric.PortID{Switch: s.id, Port: fabric.PortNo(d.No)}
+		p := n.ports[id]
+		if p == nil || n.isHostPort(id) {
+			continue
+		}
 		interval := hostInterval
 		switch {
-		case n.isHostPort(id):
-			continue
-		case p.heard && n.switches[id.Switch].discovering.Equal(now):
-			interval = 0
 		case p.heard:
 			interval = linkInterval
 		case !p.ready && !n.isLinkPort(id) && now.Sub(p.since) >= settle:
@@ -163,15 +181,21 @@ func (n *Network) discoverDue(now time.Time) {
 		case !p.ready:
 			interval = tick
 		}
-		if now.Sub(p.sent) >= interval {
-			due[id.Switch] = append(due[id.Switch], id.Port)
+		sent := p.sent
+		if p.heard && links || now.Sub(sent) >= interval {
+			due, sent = append(due, id.Port), now
+		}
+		if next := sent.Add(interval); next.Before(s.due) {
+			s.due = next
 		}
 	}
-	for id, ports := range due {
-		n.discover(n.switches[id], now, ports...)
-	}
-	if settled {
-		n.replan()
+	return due, settled
+}
+
+// lookAt has a port's switch looked at in the next tick. n.mu must be held.
+func (n *Network) lookAt(p fabric.PortID) {
+	if s := n.switches[p.Switch]; s != nil {
+		s.due = time.Time{}
 	}
 }
 
@@ -205,6 +229,7 @@ func (n *Network) discovered(at fabric.PortID, frame []byte, now time.Time) {
 	if !p.heard {
 		p.heard = true
 		p.sent = time.Time{} // the other side must hear at once
+		n.lookAt(at)
 		if p.ready {
 			p.ready = false
 			n.replan()

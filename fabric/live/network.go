@@ -32,7 +32,7 @@ const (
 	// about its links.
 	echoInterval, silence = 4 * tick, 6 * tick
 	// hostInterval is the interval of discovery frames at ports of hosts.
-	hostInterval = 5 * time.Second
+	hostInterval = 10 * time.Second
 	// firstPlan is after what time the first plan is made, and a switch gets its first one, though it is not known what is at each port.
 	firstPlan = 7 * tick
 	// gather is how long further changes are waited for before a plan is made.
@@ -118,7 +118,8 @@ type attached struct {
 	wake   chan struct{} // there is a newer plan
 	// discovering is when it last sent discovery frames out of all ports of links.
 	discovering time.Time
-	done        int // the version of the plan that it has
+	due         time.Time // before this, none of its ports has a discovery frame due
+	done        int       // the version of the plan that it has
 	problem     error
 
 	metering     metering
@@ -300,6 +301,7 @@ func (n *Network) portUp(s *attached, no fabric.PortNo, now time.Time) {
 		return
 	}
 	n.ports[id] = &port{since: now, ready: n.isHostPort(id)}
+	n.lookAt(id)
 	n.hosts.PortUp(id)
 	if !n.isHostPort(id) {
 		n.discover(s, now, no)
