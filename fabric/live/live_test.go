@@ -673,6 +673,28 @@ func TestMoves(t *testing.T) {
 	})
 }
 
+// Changes that come while a plan waits to be made are one plan. A timer that is reset after it has fired fires again.
+func TestOnePlan(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := New(ctx, Options{Key: []byte("key")})
+	n.making.Lock()
+	for range 5 {
+		n.mu.Lock()
+		n.replan()
+		n.mu.Unlock()
+		time.Sleep(2 * gather)
+	}
+	n.making.Unlock()
+	for n.Counters().Plans == 0 {
+		time.Sleep(gather)
+	}
+	time.Sleep(5 * gather)
+	if plans := n.Counters().Plans; plans != 1 {
+		t.Errorf("%d plans of 5 changes that came before the first", plans)
+	}
+}
+
 // Frames that a host makes up, or has recorded, make no link.
 func TestForgedDiscovery(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

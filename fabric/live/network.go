@@ -514,16 +514,16 @@ func (n *Network) makePlan() {
 	n.making.Lock()
 	defer n.making.Unlock()
 	n.mu.Lock()
-	n.planning = nil
 	switch {
-	case n.ctx.Err() != nil:
+	case n.planning == nil, n.ctx.Err() != nil: // the timer was reset after it had fired, and the plan is made
 		n.mu.Unlock()
 		return
 	case n.plan == nil && n.awaits() || n.behind():
-		n.planning = time.AfterFunc(tick, n.makePlan)
+		n.planning.Reset(tick)
 		n.mu.Unlock()
 		return
 	}
+	n.planning = nil
 	parts, labels, before, wires, circuits := n.parts(), maps.Clone(n.labels), n.plan, n.wires, n.circuits
 	sameWires := before != nil && n.planned == wires
 	ready := map[fabric.PortID]bool{}
