@@ -120,13 +120,21 @@ func (f *frames) read(frame []byte, now time.Time) (p fabric.PortID, what purpos
 
 // discover sends discovery frames out of ports of a switch, in one write. n.mu must be held.
 func (n *Network) discover(s *attached, now time.Time, ports ...fabric.PortNo) {
+	n.send(s, now, ofLink, ports)
+}
+
+// send sends discovery frames for a purpose out of ports of a switch. n.mu must be held.
+func (n *Network) send(s *attached, now time.Time, what purpose, ports []fabric.PortNo) {
+	if len(ports) == 0 {
+		return
+	}
 	messages := make([]openflow.Message, len(ports))
 	for i, no := range ports {
 		id := fabric.PortID{Switch: s.id, Port: no}
-		if p := n.ports[id]; p != nil {
+		if p := n.ports[id]; p != nil && what == ofLink {
 			p.sent = now
 		}
-		messages[i] = packetOut(no, bytes.Clone(n.frames.make(id, ofLink, now)))
+		messages[i] = packetOut(no, bytes.Clone(n.frames.make(id, what, now)))
 	}
 	_ = s.conn.Send(messages...)
 }
@@ -147,27 +155,31 @@ func (n *Network) discoverDue(now time.Time) {
 		if now.Before(s.due) {
 			continue
 		}
-		ports, found := n.duePorts(s, now)
-		settled = settled || found
-		if len(ports) > 0 {
-			n.discover(s, now, ports...)
-		}
+		due := n.dueAt(s, now)
+		n.send(s, now, ofLink, due.links)
+		n.send(s, now, ofReflection, due.reflections)
+		settled = settled || due.settled
 	}
 	if settled {
 		n.replan()
 	}
 }
 
-// duePorts returns the ports of a switch out of which discovery frames are due, whether one was found to belong to hosts, and sets when
-// it has to be called again. n.mu must be held.
-func (n *Network) duePorts(s *attached, now time.Time) (due []fabric.PortNo, settled bool) {
+// due is out of which ports of a switch discovery frames are due, and whether a port was found to belong to hosts.
+type due struct {
+	links, reflections []fabric.PortNo
+	settled            bool
+}
+
+// dueAt returns what is due at a switch, and sets when it has to be called again. n.mu must be held.
+func (n *Network) dueAt(s *attached, now time.Time) (d due) {
 	s.due = now.Add(hostInterval)
-	links := now.Sub(s.discovering) >= linkInterval // one sends out of all ports of links at once
-	if links {
+	all := now.Sub(s.discovering) >= linkInterval // one sends out of all ports of links at once
+	if all {
 		s.discovering = now
 	}
-	for _, d := range s.conn.Ports() {
-		id := fabric.PortID{Switch: s.id, Port: fabric.PortNo(d.No)}
+	for _, desc := range s.conn.Ports() {
+		id := fabric.PortID{Switch: s.id, Port: fabric.PortNo(desc.No)}
 		p := n.ports[id]
 		if p == nil || n.isHostPort(id) {
 			continue
@@ -176,20 +188,33 @@ func (n *Network) duePorts(s *attached, now time.Time) (due []fabric.PortNo, set
 		switch {
 		case p.heard:
 			interval = linkInterval
+			if !all || p.sent.IsZero() { // what is zero is due below
+				break
+			}
+			mine, passes := n.reflecting(id, now)
+			if mine {
+				d.reflections = append(d.reflections, id.Port)
+			}
+			if !passes || now.Sub(p.sent) >= confirmInterval {
+				d.links = append(d.links, id.Port)
+			}
 		case !p.ready && !n.isLinkPort(id) && now.Sub(p.since) >= settle:
-			p.ready, settled = true, true
+			p.ready, d.settled = true, true
 		case !p.ready:
 			interval = tick
 		}
-		sent := p.sent
-		if p.heard && links || now.Sub(sent) >= interval {
-			due, sent = append(due, id.Port), now
+		next := s.discovering.Add(interval)
+		if !p.heard || p.sent.IsZero() {
+			if next = p.sent.Add(interval); !next.After(now) {
+				d.links = append(d.links, id.Port)
+				next = now.Add(interval)
+			}
 		}
-		if next := sent.Add(interval); next.Before(s.due) {
+		if next.Before(s.due) {
 			s.due = next
 		}
 	}
-	return due, settled
+	return d
 }
 
 // lookAt has a port's switch looked at in the next tick. n.mu must be held.

@@ -31,6 +31,8 @@ const (
 	// echoInterval is after what time without a message a switch is asked whether it is alive, and silence after what time it cannot be asked
 	// about its links.
 	echoInterval, silence = 4 * tick, 6 * tick
+	// confirmInterval is the interval of frames that tell what is at the other end of a link, while frames come back from there.
+	confirmInterval = 5 * time.Second
 	// hostInterval is the interval of discovery frames at ports of hosts.
 	hostInterval = 10 * time.Second
 	// firstPlan is after what time the first plan is made, and a switch gets its first one, though it is not known what is at each port.
@@ -130,9 +132,11 @@ type attached struct {
 // port is a port that is up.
 type port struct {
 	since time.Time // when it came up
-	sent  time.Time // the last discovery frame
-	heard bool      // a discovery frame came
-	ready bool      // it belongs to hosts
+	sent  time.Time // the last discovery frame that does not come back
+	// reflected is when one came back from the other end of its cable.
+	reflected time.Time
+	heard     bool // a discovery frame came
+	ready     bool // it belongs to hosts
 }
 
 // Counters count what the loop has done.

@@ -72,7 +72,40 @@ func (n *Network) passes(p fabric.PortID, now time.Time) bool {
 
 // reflected takes a frame that left a port and came back. n.mu must be held.
 func (n *Network) reflected(from, at fabric.PortID, now time.Time) {
-	if r := n.reflections[at]; r != nil && from == at {
+	if from != at {
+		return
+	}
+	if r := n.reflections[at]; r != nil {
 		r.heard = now
 	}
+	p := n.ports[at]
+	if peer, ok := n.links.Peer(at); ok && p != nil && n.ports[peer] != nil {
+		p.reflected = now
+		n.rewired(n.links.Observe(at, peer, now))
+		n.rewired(n.links.Observe(peer, at, now))
+	}
+}
+
+// A frame that comes back has passed both directions of a cable: one port sends instead of two, and one switch tells the controller. As
+// long as frames come back, others are sent only each confirmInterval, because those tell what is at the other end. A switch that cannot send back, or has
+// no rules yet, is sent other frames.
+
+// reflecting reports whether a port sends frames that come back for its cable, and whether they do. n.mu must be held.
+func (n *Network) reflecting(id fabric.PortID, now time.Time) (mine, passes bool) {
+	peer, ok := n.links.Peer(id)
+	if !ok {
+		return false, false
+	}
+	sender := id
+	if sends(peer, id) {
+		sender = peer
+	}
+	p := n.ports[sender]
+	return sender == id, p != nil && now.Sub(p.reflected) < linkTimeout
+}
+
+// sends chooses one of two ports, so that a switch sends at half of its ports.
+func sends(a, b fabric.PortID) bool {
+	x, y := uint64(a.Switch)+uint64(a.Port)<<48, uint64(b.Switch)+uint64(b.Port)<<48
+	return (x < y) == ((x^y)*0x9e3779b97f4a7c15>>63 == 0)
 }

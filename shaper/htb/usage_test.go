@@ -44,6 +44,7 @@ func TestUnmet(t *testing.T) {
 		{512 * unit.Kbit, 0.8, 4 << 10, true},
 	} {
 		t.Run(fmt.Sprintf("%v of %v in %v, starved %v", c.part, c.guarantee, unit.Bytes(c.write), c.starve), func(t *testing.T) {
+			t.Parallel()
 			labtest.Try(t, func(t *labtest.Check) {
 				l := labtest.Rig(t, lab.RigOptions{RTT: 2 * time.Millisecond})
 				server, e := l.Node("server"), htb.New()
