@@ -59,12 +59,13 @@ func scaleAt(ctx context.Context, r *bench.Run, at controllers.Seat) (err error)
 	if err := enoughMemory(spec); err != nil {
 		return err
 	}
+	sheet, speed := r.Sheet(bench.Ours), bench.SortTime()
 	p, err := controllers.Start(ctx, controllers.AcceptSwitches, at)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	c, sheet := p.Controllers[0], r.Sheet(bench.Ours)
+	c := p.Controllers[0]
 	o, err := inmemory.Start(at.Do)
 	if err != nil {
 		return err
@@ -94,7 +95,12 @@ func scaleAt(ctx context.Context, r *bench.Run, at controllers.Seat) (err error)
 	if err := bench.Sleep(ctx, 5*time.Second); err != nil {
 		return err
 	}
-	return restart(ctx, sheet, c, o, want, spec.Hosts)
+	if err := restart(ctx, sheet, c, o, want, spec.Hosts); err != nil {
+		return err
+	}
+	o.Close()
+	sheet.Note("scale/idle", "how fast the machine was: a million integers were sorted in %d ms before, and in %d ms after", speed.Milliseconds(), bench.SortTime().Milliseconds())
+	return nil
 }
 
 // flowBytes is what is asked of the machine for a flow in a switch in memory (oftest): 550 to 750 bytes were measured, and the collector of garbage
