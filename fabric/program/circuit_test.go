@@ -271,9 +271,9 @@ func TestCircuitRate(t *testing.T) {
 				for _, r := range w.hosts[3].Received() {
 					bits += 8 * len(r.Frame)
 				}
-				// Half a second of 10 Mbit/s, and a burst of a tenth.
-				if bits < 5.9e6 || bits > 6.1e6 {
-					t.Errorf("%d bits of packets arrived, want 6,000,000", bits)
+				// Half a second of 10 Mbit/s, and a burst of 40 ms.
+				if bits < 5.3e6 || bits > 5.5e6 {
+					t.Errorf("%d bits of packets arrived, want 5,400,000", bits)
 				}
 			})
 		})
@@ -482,11 +482,11 @@ func TestSharedMeters(t *testing.T) {
 		shares []int
 		bands  []openflow.Band
 	}{
-		6: {[]int{0, 0, 0, 0, 0, 0}, []openflow.Band{drop(1001, 101), drop(2001, 201), drop(3001, 301), drop(4001, 401), drop(5001, 501), drop(6001, 601)}},
-		5: {[]int{3, 3, 3, 3, 0, 0}, []openflow.Band{drop(10001, 1001), drop(5001, 501), drop(6001, 601)}},
-		3: {[]int{3, 3, 3, 3, 0, 0}, []openflow.Band{drop(10001, 1001), drop(5001, 501), drop(6001, 601)}},
-		2: {[]int{3, 3, 3, 3, 1, 1}, []openflow.Band{drop(10001, 1001), drop(11001, 1101)}},
-		1: {[]int{3, 3, 3, 3, 0, 0}, []openflow.Band{drop(10001, 1001)}},
+		6: {[]int{0, 0, 0, 0, 0, 0}, []openflow.Band{drop(1001, 41), drop(2001, 81), drop(3001, 121), drop(4001, 161), drop(5001, 201), drop(6001, 241)}},
+		5: {[]int{3, 3, 3, 3, 0, 0}, []openflow.Band{drop(10001, 401), drop(5001, 201), drop(6001, 241)}},
+		3: {[]int{3, 3, 3, 3, 0, 0}, []openflow.Band{drop(10001, 401), drop(5001, 201), drop(6001, 241)}},
+		2: {[]int{3, 3, 3, 3, 1, 1}, []openflow.Band{drop(10001, 401), drop(11001, 441)}},
+		1: {[]int{3, 3, 3, 3, 0, 0}, []openflow.Band{drop(10001, 401)}},
 		0: {[]int{0, 0, 0, 0, 0, 0}, nil},
 	} {
 		states, bands := w(meters)
@@ -504,14 +504,14 @@ func TestSharedMeters(t *testing.T) {
 	}
 }
 
-// The band of a meter: whole kbit/s that are not less than the rate, a tenth or half of a second of it, and no bucket of less than two frames.
+// The band of a meter: whole kbit/s that are not less than the rate, 40 ms or half a second of it, and no bucket of less than two frames.
 func TestMeterBand(t *testing.T) {
 	for _, c := range []struct {
 		rate        unit.Rate
 		udp         bool
 		kbit, burst uint32
 	}{
-		{unit.Gbit, true, 1e6, 1e5},
+		{unit.Gbit, true, 1e6, 4e4},
 		{unit.Gbit, false, 1e6, 5e5},
 		{20*unit.Mbit + 1, false, 20001, 10001},
 		{100 * unit.Kbit, true, 100, leastBurst},
