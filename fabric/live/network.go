@@ -34,7 +34,7 @@ const (
 	// confirmInterval is the interval of frames that tell what is at the other end of a link, while frames come back from there.
 	confirmInterval = 5 * time.Second
 	// hostInterval is the interval of discovery frames at ports of hosts.
-	hostInterval = 10 * time.Second
+	hostInterval = 5 * time.Second
 	// firstPlan is after what time the first plan is made, and a switch gets its first one, though it is not known what is at each port.
 	firstPlan = 7 * tick
 	// gather is how long further changes are waited for before a plan is made.
