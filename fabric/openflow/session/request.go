@@ -34,6 +34,9 @@ func (l *changes) number(xid uint32) (n int, ok bool) {
 	return n, n < len(l.sent)
 }
 
+// barrier is the xid of the barrier after the changes.
+func (l *changes) barrier() uint32 { return l.first + uint32(len(l.sent)) }
+
 // done passes on an answer. A switch that answers twice must not block the reader.
 func (p *pending) done(a answer) {
 	select {
@@ -220,7 +223,7 @@ func (c *Conn) apply(ctx context.Context, q *question, messages []openflow.Messa
 }
 
 // sendChanges queues changes and a barrier. With an error there is no answer to a barrier to wait for.
-func (c *Conn) sendChanges(ctx context.Context, q *question, messages []openflow.Message) (*changes, *pending, error) {
+func (c *Conn) sendChanges(ctx context.Context, q *question, messages []openflow.Message) (l *changes, barrier *pending, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed != nil {
@@ -233,31 +236,32 @@ func (c *Conn) sendChanges(ctx context.Context, q *question, messages []openflow
 		}
 		q.xid, c.pending[xid] = xid, q.pending
 	}
-	l := &changes{sent: messages, first: c.xids(len(messages) + 1)}
-	c.applying = append(c.applying, l)
-	barrier := &pending{answer: make(chan answer, 1)}
+	sent := &changes{sent: messages, first: c.xids(len(messages) + 1)}
+	c.applying = append(c.applying, sent)
+	defer func() {
+		if err != nil {
+			c.remove(sent)
+		}
+	}()
 	for n, m := range messages {
-		if err := c.queue(l.first+uint32(n), m); err != nil {
-			c.remove(l)
+		if err := c.queue(sent.first+uint32(n), m); err != nil {
 			return nil, nil, err
 		}
 		if len(c.out.waiting) > batch {
 			c.out.wake()
 			c.out.awaitRoom(ctx)
 			if err := cmp.Or(c.closed, ctx.Err()); err != nil {
-				c.remove(l)
 				return nil, nil, fmt.Errorf("the switch has read fewer than %d of %d changes: %w", n+1, len(messages), err)
 			}
 		}
 	}
-	last := l.first + uint32(len(messages))
-	if err := c.queue(last, &openflow.BarrierRequest{}); err != nil {
-		c.remove(l)
+	if err := c.queue(sent.barrier(), &openflow.BarrierRequest{}); err != nil {
 		return nil, nil, err
 	}
-	c.pending[last] = barrier
+	barrier = &pending{answer: make(chan answer, 1)}
+	c.pending[sent.barrier()] = barrier
 	c.out.wake()
-	return l, barrier, nil
+	return sent, barrier, nil
 }
 
 // applied forgets changes that are made, or given up.
@@ -265,7 +269,7 @@ func (c *Conn) applied(l *changes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(l)
-	delete(c.pending, l.first+uint32(len(l.sent)))
+	delete(c.pending, l.barrier())
 }
 
 // remove removes changes from those that are awaited. The caller holds c.mu.

@@ -302,7 +302,6 @@ func TestApply(t *testing.T) {
 	})
 }
 
-// A request ends with its reply, an error of the switch, a reply that cannot be decoded, its context, and the session.
 // Changes wait while a switch does not read, whatever their number, and another message goes between them. They end with the context.
 func TestApplySlowly(t *testing.T) {
 	const count = 10_000
@@ -369,6 +368,7 @@ func TestApplySlowly(t *testing.T) {
 	})
 }
 
+// A request ends with its reply, an error of the switch, a reply that cannot be decoded, its context, and the session.
 func TestRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		malformed := 0

@@ -30,9 +30,6 @@ func (q *outQueue) close() {
 
 // awaitRoom waits until there is room for changes, the session has ended, or the context. The caller holds Conn.mu.
 func (q *outQueue) awaitRoom(ctx context.Context) {
-	if len(q.waiting) <= batch {
-		return
-	}
 	stop := context.AfterFunc(ctx, func() {
 		q.room.L.Lock()
 		defer q.room.L.Unlock()
