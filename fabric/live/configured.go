@@ -175,7 +175,7 @@ func (n *Network) bind() {
 			n.replan()
 		case n.isLinkPort(id) && p.ready:
 			p.ready = false
-			n.lookAt(id)
+			n.discoverNow(id)
 			n.replan()
 		}
 	}

@@ -118,12 +118,7 @@ func (f *frames) read(frame []byte, now time.Time) (p fabric.PortID, what purpos
 	return p, what, nil
 }
 
-// discover sends discovery frames out of ports of a switch, in one write. n.mu must be held.
-func (n *Network) discover(s *attached, now time.Time, ports ...fabric.PortNo) {
-	n.send(s, now, ofLink, ports)
-}
-
-// send sends discovery frames for a purpose out of ports of a switch. n.mu must be held.
+// send sends discovery frames for a purpose out of ports of a switch, in one write. n.mu must be held.
 func (n *Network) send(s *attached, now time.Time, what purpose, ports []fabric.PortNo) {
 	if len(ports) == 0 {
 		return
@@ -174,53 +169,57 @@ type due struct {
 // dueAt returns what is due at a switch, and sets when it has to be called again. n.mu must be held.
 func (n *Network) dueAt(s *attached, now time.Time) (d due) {
 	s.due = now.Add(hostInterval)
-	all := now.Sub(s.discovering) >= linkInterval // one sends out of all ports of links at once
-	if all {
-		s.discovering = now
-	}
 	for _, desc := range s.conn.Ports() {
 		id := fabric.PortID{Switch: s.id, Port: fabric.PortNo(desc.No)}
 		p := n.ports[id]
 		if p == nil || n.isHostPort(id) {
 			continue
 		}
-		interval := hostInterval
-		switch {
-		case p.heard:
-			interval = linkInterval
-			if !all || p.sent.IsZero() { // what is zero is due below
-				break
+		up := now.Sub(p.since)
+		if !p.heard && !p.ready && !n.isLinkPort(id) && up >= settle {
+			p.ready, d.settled = true, true
+		}
+		if !now.Before(p.due) {
+			reflection, link := false, true
+			switch {
+			case p.heard:
+				reflection, link = n.dueAtLink(id, p, now)
+				p.due = togetherAfter(now, s.id)
+			case n.isLinkPort(id):
+				p.due = now.Add(min(max(up, tick), linkInterval))
+			default:
+				p.due = now.Add(min(max(up, tick), hostInterval))
 			}
-			mine, passes := n.reflecting(id, now)
-			if mine {
+			if reflection {
 				d.reflections = append(d.reflections, id.Port)
 			}
-			if !passes || now.Sub(p.sent) >= confirmInterval {
+			if link {
 				d.links = append(d.links, id.Port)
 			}
-		case !p.ready && !n.isLinkPort(id) && now.Sub(p.since) >= settle:
-			p.ready, d.settled = true, true
-		case !p.ready:
-			interval = tick
 		}
-		next := s.discovering.Add(interval)
-		if !p.heard || p.sent.IsZero() {
-			if next = p.sent.Add(interval); !next.After(now) {
-				d.links = append(d.links, id.Port)
-				next = now.Add(interval)
-			}
-		}
-		if next.Before(s.due) {
-			s.due = next
+		if p.due.Before(s.due) {
+			s.due = p.due
 		}
 	}
 	return d
 }
 
-// lookAt has a port's switch looked at in the next tick. n.mu must be held.
-func (n *Network) lookAt(p fabric.PortID) {
-	if s := n.switches[p.Switch]; s != nil {
-		s.due = time.Time{}
+// dueAtLink returns which frames leave a port of a link now. n.mu must be held.
+func (n *Network) dueAtLink(id fabric.PortID, p *port, now time.Time) (reflection, link bool) {
+	mine, passes := n.reflecting(id, now)
+	return mine, !passes || now.Sub(p.sent) >= confirmInterval
+}
+
+// togetherAfter returns the next time at which discovery frames leave all ports of links of a switch, in one write. Switches take turns.
+func togetherAfter(now time.Time, id fabric.DPID) time.Time {
+	turn := time.Duration(id%fabric.DPID(linkInterval/tick)) * tick
+	return now.Add(-turn).Truncate(linkInterval).Add(linkInterval + turn)
+}
+
+// discoverNow has a discovery frame leave a port in the next tick. n.mu must be held.
+func (n *Network) discoverNow(id fabric.PortID) {
+	if p, s := n.ports[id], n.switches[id.Switch]; p != nil && s != nil {
+		p.due, s.due = time.Time{}, time.Time{}
 	}
 }
 
@@ -253,12 +252,13 @@ func (n *Network) discovered(at fabric.PortID, frame []byte, now time.Time) {
 	}
 	if !p.heard {
 		p.heard = true
-		p.sent = time.Time{} // the other side must hear at once
-		n.lookAt(at)
 		if p.ready {
 			p.ready = false
 			n.replan()
 		}
 	}
 	n.rewired(n.links.Observe(from, at, now))
+	if peer, ok := n.links.Peer(from); !ok || peer != at { // it must hear at once, too
+		n.discoverNow(at)
+	}
 }

@@ -8,8 +8,8 @@
 //
 // # Links
 //
-// Discovery frames (LLDP, IEEE 802.1AB) go out of every port: of a new port every 100 ms until it is known what it is, of a port
-// with a link every 400 ms, of others every 5 s. They have a code that only controllers of the network can make
+// Discovery frames (LLDP, IEEE 802.1AB) go out of every port: of a port with a link every 500 ms (decision 0041), of others at intervals as
+// long as the port is up, between 100 ms and 10 s. They have a code that only controllers of the network can make
 // (HMAC-SHA256, RFC 2104), of the port and the time, so that a host cannot invent a link. A host with two ports can carry the
 // frames from one to the other: that is a link, which it has made by its cables.
 //

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/openflow/oftest"
 	"headgate.dev/headgate/fabric/program"
@@ -125,7 +126,10 @@ func TestSlowStart(t *testing.T) {
 		for i := range w.late {
 			w.late[i][1].Store(int64(500 * time.Millisecond))
 		}
-		w.start(2)
+		connect := w.lead(2)
+		w.live.Configure(fabric.Config{Name: "one", AcceptUnknown: true, HostsPerPort: 8})
+		time.Sleep(time.Second)
+		connect(w.sw...)
 		w.settle(20 * time.Second)
 		for n, changes := range w.sent(openflow.TypeFlowMod) {
 			if changes != 0 {

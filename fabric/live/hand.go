@@ -65,7 +65,7 @@ func delivering(before, plan *program.Connectivity) map[fabric.DPID]bool {
 	return first
 }
 
-// planFor returns the plan that a switch gets, and its version; nil if there is none that it can get now. A switch never gets an older
+// planFor returns the plan that a switch is given now, and its version; nil if there is none that it can get. A switch never gets an older
 // one than it has.
 func (n *Network) planFor(s *attached) (*program.Connectivity, int) {
 	n.mu.Lock()
@@ -80,6 +80,7 @@ func (n *Network) planFor(s *attached) (*program.Connectivity, int) {
 	if _, ok := plan.Topology.Switch(s.id); !ok {
 		return nil, 0 // the plan is older than the switch
 	}
+	s.given = version
 	return plan, version
 }
 

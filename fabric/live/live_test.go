@@ -70,8 +70,15 @@ func (c cutConn) Read(b []byte) (int, error) {
 	}
 }
 
-// newWorld returns a network whose switches have the options in turn.
+// newWorld returns a network whose switches have the options in turn, and are connected.
 func newWorld(t *testing.T, switches int, cables [][2]int, options ...oftest.Options) *world {
+	w := newSwitches(t, switches, cables, options...)
+	w.start(1)
+	return w
+}
+
+// newSwitches returns a network whose switches have the options in turn, without a loop.
+func newSwitches(t *testing.T, switches int, cables [][2]int, options ...oftest.Options) *world {
 	if len(options) == 0 {
 		options = []oftest.Options{{}}
 	}
@@ -105,7 +112,6 @@ func newWorld(t *testing.T, switches int, cables [][2]int, options ...oftest.Opt
 		must(err)
 		w.cables = append(w.cables, cable)
 	}
-	w.start(1)
 	return w
 }
 
@@ -133,7 +139,10 @@ func hostOptions(n int) oftest.HostOptions {
 }
 
 // start starts a loop, to which the switches connect.
-func (w *world) start(generation uint64) {
+func (w *world) start(generation uint64) { w.lead(generation)(w.sw...) }
+
+// lead starts a loop, and returns what connects switches to it.
+func (w *world) lead(generation uint64) (connect func(...*oftest.Switch)) {
 	ctx, cancel := context.WithCancel(w.Context())
 	live := New(ctx, Options{Key: []byte("key"), Generation: generation, Event: func(e fabric.Event) {
 		w.mu.Lock()
@@ -141,24 +150,27 @@ func (w *world) start(generation uint64) {
 		w.events = append(w.events, e)
 	}})
 	w.live = live
-	for i, s := range w.sw {
-		w.ended.Go(func() {
-			s.Dial(ctx, 0, func(context.Context) (net.Conn, error) {
-				if w.cut[i].Load() {
-					return nil, errors.New("no way to the controller")
-				}
-				ours, theirs := net.Pipe()
-				w.channels[i].Store(&ours)
-				w.ended.Go(func() { _ = live.Serve(cutConn{ours, &w.cut[i], &w.stalled[i], &w.late[i]}) })
-				return theirs, nil
-			})
-		})
-	}
 	w.stop = func() {
 		cancel()
 		w.ended.Wait()
 	}
 	w.Cleanup(func() { w.stop() })
+	return func(switches ...*oftest.Switch) {
+		for _, s := range switches {
+			i := slices.Index(w.sw, s)
+			w.ended.Go(func() {
+				s.Dial(ctx, 0, func(context.Context) (net.Conn, error) {
+					if w.cut[i].Load() {
+						return nil, errors.New("no way to the controller")
+					}
+					ours, theirs := net.Pipe()
+					w.channels[i].Store(&ours)
+					w.ended.Go(func() { _ = live.Serve(cutConn{ours, &w.cut[i], &w.stalled[i], &w.late[i]}) })
+					return theirs, nil
+				})
+			})
+		}
+	}
 }
 
 // settle waits until every switch has what it should.
@@ -681,12 +693,16 @@ func TestOnePlan(t *testing.T) {
 	n.making.Lock()
 	for range 5 {
 		n.mu.Lock()
+		n.began = time.Now() // a switch is there
 		n.replan()
 		n.mu.Unlock()
 		time.Sleep(2 * gather)
 	}
 	n.making.Unlock()
-	for n.Counters().Plans == 0 {
+	for range 1000 {
+		if n.Counters().Plans > 0 {
+			break
+		}
 		time.Sleep(gather)
 	}
 	time.Sleep(5 * gather)

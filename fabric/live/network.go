@@ -33,10 +33,13 @@ const (
 	echoInterval, silence = 4 * tick, 6 * tick
 	// confirmInterval is the interval of frames that tell what is at the other end of a link, while frames come back from there.
 	confirmInterval = 5 * time.Second
-	// hostInterval is the interval of discovery frames at ports of hosts.
-	hostInterval = 5 * time.Second
+	// hostInterval is the longest interval of discovery frames at ports of hosts. At first it is as long as the port is up, so that a cable that
+	// begins to pass frames late is found in about the time by which it was late.
+	hostInterval = 10 * time.Second
 	// firstPlan is after what time the first plan is made, and a switch gets its first one, though it is not known what is at each port.
 	firstPlan = 7 * tick
+	// laterPlan is after what time a switch that carries traffic gets a plan that has no use for one of its ports.
+	laterPlan = 3 * firstPlan
 	// gather is how long further changes are waited for before a plan is made.
 	gather = 5 * time.Millisecond
 	// bringTimeout is how long a plan waits until most switches have the one before it.
@@ -118,10 +121,9 @@ type attached struct {
 	asking bool // an echo request of inquiries has no answer yet
 	polls  polls
 	wake   chan struct{} // there is a newer plan
-	// discovering is when it last sent discovery frames out of all ports of links.
-	discovering time.Time
-	due         time.Time // before this, none of its ports has a discovery frame due
-	done        int       // the version of the plan that it has
+	due    time.Time     // before this, none of its ports has a discovery frame due
+	// given is the version of the plan that it is being given, and done that of the plan that it has.
+	given, done int
 	problem     error
 
 	metering     metering
@@ -132,6 +134,7 @@ type attached struct {
 // port is a port that is up.
 type port struct {
 	since time.Time // when it came up
+	due   time.Time // when a discovery frame leaves it next
 	sent  time.Time // the last discovery frame that does not come back
 	// reflected is when one came back from the other end of its cable.
 	reflected time.Time
@@ -304,11 +307,11 @@ func (n *Network) portUp(s *attached, no fabric.PortNo, now time.Time) {
 	if n.ports[id] != nil {
 		return
 	}
-	n.ports[id] = &port{since: now, ready: n.isHostPort(id)}
-	n.lookAt(id)
+	n.ports[id] = &port{since: now, due: now.Add(tick), ready: n.isHostPort(id)}
+	s.due = time.Time{}
 	n.hosts.PortUp(id)
 	if !n.isHostPort(id) {
-		n.discover(s, now, no)
+		n.send(s, now, ofLink, []fabric.PortNo{no})
 	}
 }
 
@@ -487,9 +490,12 @@ func portsOf(s *attached) []fabric.Port {
 // unknownCapacity is the capacity of a link of which nothing is known.
 const unknownCapacity = unit.Gbit
 
-// replan makes a plan soon. The first waits until it is known what is at each port, but not for long. n.mu must be held.
+// replan makes a plan soon. The first waits for a switch, and until it is known what is at each port, but not for long. n.mu must be held.
 func (n *Network) replan() {
 	n.fresh = false
+	if n.began.IsZero() {
+		return
+	}
 	wait := max(gather, time.Until(n.paused))
 	if n.plan == nil && !n.decided() {
 		wait = max(gather, firstPlan-time.Since(n.began))
@@ -566,15 +572,16 @@ func (n *Network) makePlan() {
 	n.install(c, wires, links)
 }
 
-// behind reports whether most switches do not have the plan that they were given last, for which they have some time. When many hosts come
-// one after the other, each plan would be given to a thousand switches before they have the one before it. n.mu must be held.
+// behind reports whether most switches are still being given a plan, for which they have some time. When many hosts come one after the
+// other, each plan would be given to a thousand switches before they have the one before it. A switch that waits for its first plan is not
+// behind: it waits for the next one. n.mu must be held.
 func (n *Network) behind() bool {
 	if n.plan == nil || time.Since(n.handed.at) > bringTimeout {
 		return false
 	}
 	behind := 0
 	for _, s := range n.switches {
-		if s.done < n.handed.version {
+		if s.done < s.given {
 			behind++
 		}
 	}
