@@ -19,7 +19,7 @@ func (n *Network) awaits() bool {
 	switch {
 	case len(n.adopted) == 0 || time.Since(n.attached) >= adoptTimeout || time.Since(n.began) >= 3*adoptTimeout: // one may connect again and again
 		return false
-	case time.Since(n.attached) < firstPlan:
+	case time.Since(n.attached) < firstPlan && !n.decided():
 		return true
 	}
 	for p := range n.adoptedLinks {
@@ -39,11 +39,8 @@ func (n *Network) awaits() bool {
 }
 
 // adopt takes over what an earlier controller has told a switch: which hosts with which addresses are at its ports, and its label. So a controller
-// that starts without memory changes nothing that carries traffic.
-func (n *Network) adopt(s *attached, state program.State) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := time.Now()
+// that starts without memory changes nothing that carries traffic. n.mu must be held.
+func (n *Network) adopt(s *attached, state *program.State, now time.Time) {
 	for _, f := range state.Flows {
 		kind, ours := program.KindOf(f.Cookie)
 		switch {

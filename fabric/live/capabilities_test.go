@@ -332,7 +332,7 @@ func BenchmarkFlood(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	n.attach(&attached{id: fabric.DPID(conn.DatapathID()), conn: conn, capabilities: fabric.Capabilities{Tables: 1}})
+	n.attach(&attached{id: fabric.DPID(conn.DatapathID()), conn: conn, capabilities: fabric.Capabilities{Tables: 1}}, &program.State{})
 	wire, err := openflow.Append(nil, 0, &openflow.PacketIn{
 		Buffer: openflow.NoBuffer, TotalLen: 64, Cookie: program.Discovery(0).Cookie, Match: openflow.Match{openflow.InPort(1)}, Data: make([]byte, 64),
 	})

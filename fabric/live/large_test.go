@@ -71,7 +71,7 @@ func large(b *testing.B) *Network {
 		if err != nil {
 			b.Fatal(err)
 		}
-		n.attach(&attached{id: id, conn: conn, wake: make(chan struct{}, 1), capabilities: fabric.Capabilities{Tables: 254}})
+		n.attach(&attached{id: id, conn: conn, wake: make(chan struct{}, 1), capabilities: fabric.Capabilities{Tables: 254}}, &program.State{})
 	}
 	n.Configure(config)
 	n.mu.Lock()

@@ -211,9 +211,8 @@ func (n *Network) Lead(c *session.Conn) error {
 	if err != nil {
 		return fmt.Errorf("switch %v: cannot read what it has: %w", s.id, err)
 	}
-	n.attach(s)
+	n.attach(s, state)
 	defer n.detach(s)
-	n.adopt(s, *state)
 	carries := slices.ContainsFunc(state.Flows, carriesTraffic)
 	state = nil // it would stay while the switch is connected
 	n.synchronize(s, carries, have)
@@ -237,8 +236,8 @@ func (n *Network) meet(s *attached) (*program.State, had, error) {
 	return state, had{read: state}, s.conn.Send(program.Discovery(0).Mod())
 }
 
-// attach adds a switch that is connected. One with the same id, whose connection has not been seen to end, is replaced.
-func (n *Network) attach(s *attached) {
+// attach adds a switch that is connected, with what it has. One with the same id, whose connection has not been seen to end, is replaced.
+func (n *Network) attach(s *attached, state *program.State) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if old := n.switches[s.id]; old != nil {
@@ -263,6 +262,7 @@ func (n *Network) attach(s *attached) {
 			n.portUp(s, fabric.PortNo(p.No), now)
 		}
 	}
+	n.adopt(s, state, now)
 	n.wires++
 	n.replan()
 }

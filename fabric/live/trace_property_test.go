@@ -94,7 +94,8 @@ func (s scene) compare(t *testing.T) (said, happened []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.stop() // it would change rules, and forward what it gets
+	w.stop()         // it would change rules, and forward what it gets
+	time.Sleep(tick) // its last discovery frames arrive
 	for _, c := range s.pulled {
 		w.cables[c].Unplug()
 	}

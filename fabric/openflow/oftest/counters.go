@@ -40,9 +40,9 @@ type sumKey struct {
 // aggregate sums the flows that pass a filter. A controller asks for the same sum again and again, and to visit 10,000 flows takes
 // milliseconds.
 func (t *table) aggregate(filter openflow.FlowFilter, match *pipeline.Matcher) (sum openflow.Aggregate) {
-	byCookie := match.Mask == (pipeline.Key{}) && filter.OutPort == openflow.PortAny && filter.OutGroup == openflow.GroupAny
+	repeats := byCookie(filter, match)
 	of := sumKey{filter.Cookie, filter.CookieMask, t.version, t.matched, t.fluidMatched}
-	if byCookie && of == t.sumOf {
+	if repeats && of == t.sumOf {
 		return t.sum
 	}
 	t.each(filter, match, func(f *flow) {
@@ -50,7 +50,7 @@ func (t *table) aggregate(filter openflow.FlowFilter, match *pipeline.Matcher) (
 		sum.Packets += f.packets
 		sum.Bytes += f.bytes
 	})
-	if byCookie {
+	if repeats {
 		t.sum, t.sumOf = sum, of
 	}
 	return sum

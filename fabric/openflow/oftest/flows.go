@@ -127,7 +127,7 @@ func (s *Switch) selected(m *openflow.FlowMod, match *pipeline.Matcher) []*flow 
 	var all []*flow
 	for i := range s.tables {
 		if m.Table == openflow.AllTables || m.Table == openflow.TableID(i) {
-			if f := s.tables[i].find(match, m.Priority); f != nil && f.passes(filter) {
+			if f := s.tables[i].find(match, m.Priority); f != nil && (f.Cookie^filter.Cookie)&filter.CookieMask == 0 && f.uses(filter) {
 				all = append(all, f)
 			}
 		}
@@ -151,23 +151,28 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *pipeline.Matcher
 
 // each calls do with the flows that pass a filter, in any order.
 func (t *table) each(filter openflow.FlowFilter, match *pipeline.Matcher, do func(*flow)) {
+	all := byCookie(filter, match)
 	for i, cookie := range t.cookies {
 		if (cookie^filter.Cookie)&filter.CookieMask != 0 {
 			continue
 		}
-		if f := t.all[i]; f.passes(filter) && match.Includes(f.Matcher) {
+		if f := t.all[i]; all || f.uses(filter) && match.Includes(f.Matcher) {
 			do(f)
 		}
 	}
 }
 
-// passes reports whether a flow has the cookie, output and group of a filter.
-func (f *flow) passes(filter openflow.FlowFilter) bool {
-	return (f.Cookie^filter.Cookie)&filter.CookieMask == 0 &&
-		(filter.OutPort == openflow.PortAny || f.Program.Uses(func(a openflow.Action) bool {
-			o, ok := a.(openflow.Output)
-			return ok && o.Port == filter.OutPort
-		})) &&
+// byCookie reports that it depends on the cookie alone whether a flow passes a filter.
+func byCookie(filter openflow.FlowFilter, match *pipeline.Matcher) bool {
+	return match.Mask == (pipeline.Key{}) && filter.OutPort == openflow.PortAny && filter.OutGroup == openflow.GroupAny
+}
+
+// uses reports whether a flow has the output and group of a filter.
+func (f *flow) uses(filter openflow.FlowFilter) bool {
+	return (filter.OutPort == openflow.PortAny || f.Program.Uses(func(a openflow.Action) bool {
+		o, ok := a.(openflow.Output)
+		return ok && o.Port == filter.OutPort
+	})) &&
 		(filter.OutGroup == openflow.GroupAny || f.Program.Uses(func(a openflow.Action) bool {
 			g, ok := a.(openflow.Group)
 			return ok && g.Group == filter.OutGroup
