@@ -504,20 +504,21 @@ func TestSharedMeters(t *testing.T) {
 	}
 }
 
-// The band of a meter: whole kbit/s that are not less than the rate, 40 ms or half a second of it, and no bucket of less than two frames.
+// The band of a meter: whole kbit/s that are not less than the rate, 40 ms, a fifth or half a second of it, and no bucket of less than two frames.
 func TestMeterBand(t *testing.T) {
 	for _, c := range []struct {
 		rate        unit.Rate
-		udp         bool
+		udp, rest   bool
 		kbit, burst uint32
 	}{
-		{unit.Gbit, true, 1e6, 4e4},
-		{unit.Gbit, false, 1e6, 5e5},
-		{20*unit.Mbit + 1, false, 20001, 10001},
-		{100 * unit.Kbit, true, 100, leastBurst},
-		{0, true, 1, leastBurst},
+		{unit.Gbit, true, false, 1e6, 4e4},
+		{unit.Gbit, false, false, 1e6, 5e5},
+		{unit.Gbit, false, true, 1e6, 2e5},
+		{20*unit.Mbit + 1, false, false, 20001, 10001},
+		{100 * unit.Kbit, true, false, 100, leastBurst},
+		{0, true, false, 1, leastBurst},
 	} {
-		_, bands := circuitMeter{udp: c.udp}.band(c.rate)
+		_, bands := circuitMeter{udp: c.udp, rest: c.rest}.band(c.rate)
 		if got := bands[0].(openflow.DropBand); got.Rate != c.kbit || got.Burst != c.burst {
 			t.Errorf("%v, UDP %v: %+v", c.rate, c.udp, got)
 		}
