@@ -311,6 +311,21 @@ func TestReservationsPageWhatIf(t *testing.T) {
 		t.Errorf("it reserves %+v", sent)
 	}
 
+	// A volume has no rate and no duration.
+	for _, f := range [][2]string{{"What", "volume"}, {"Volume", "2TB"}, {"Start", ""}, {"End by", "2099-05-02T10:00"}, {"Traffic", "tcp"}, {"Destination ports", "5000-5010"}, {"Paths", "2"}} {
+		p.fillIn(f[0], f[1])
+	}
+	p.CheckAppearances("reservations with a volume", nil)
+	p.press("Ask what fits")
+	p.has("This would be granted.")
+	const volume = `{"name":"copy","from":{"host":"h1"},"to":{"site":"south"},"volume":"2TB","flows":[{"protocol":"tcp","destination_ports":"5000-5010"}],"class":2,"paths":2,"protected":true,"until":"2099-05-0`
+	if sent := s.requests(ask); len(sent) != 2 || !strings.HasPrefix(sent[1].body, volume) {
+		t.Errorf("it asks %+v, want %s...", sent, volume)
+	}
+	for _, f := range [][2]string{{"What", "rate"}, {"Traffic", ""}, {"Paths", "1"}} {
+		p.fillIn(f[0], f[1])
+	}
+
 	// A refusal, and an offer that is taken.
 	const why = "link s1/1 to s2/1 has 100 Mbit/s free, and 200 Mbit/s are needed"
 	offer := reservationRequest{From: end{Host: "h1"}, To: end{Site: "south"}, Class: 2, Rate: "100Mbit", Duration: "2h"}

@@ -187,7 +187,7 @@ func TestDashboard(t *testing.T) {
 		if all := string(s.must("GET", in+"/connections", "")); strings.Contains(all, "5003") {
 			t.Errorf("the connection is still in the group: %s", all)
 		}
-		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "network": "/network", "probes": "/probes", "events": "/events"} {
+		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "network": "/network", "reservations": "/reservations", "probes": "/probes", "events": "/events"} {
 			p.Take("open "+path, chromedp.Navigate(origin+path), chromedp.WaitVisible("main h1"))
 			p.Until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
 			p.CheckAppearances(name, nil)

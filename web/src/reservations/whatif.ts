@@ -24,29 +24,40 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 	const text = (more: Record<string, string | number | boolean> = {}): HTMLInputElement => h("input", { autocomplete: "off", spellcheck: "false", ...more });
 	const ends = h("datalist", { id: "reservation-ends" });
 	const name = text({ required: true, pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]{0,62}" }), owner = text(), from = text({ required: true, list: ends.id }), to = text({ required: true, list: ends.id });
-	const rate = text({ required: true }), back = text(), duration = text({ required: true, value: "2h" });
+	const what = h("select", {}, h("option", { value: "rate" }, "A rate for a time"), h("option", { value: "volume" }, "Bytes to be moved by a time"));
+	const rate = text(), back = text(), duration = text({ value: "2h" }), volume = text();
+	const protocol = h("select", {}, h("option", { value: "" }, "All between the ends"), ["tcp", "udp"].map((p) => h("option", { value: p }, p.toUpperCase()))), ports = text({ pattern: "[0-9]+(-[0-9]+)?" });
+	const paths = h("select", {}, [1, 2, 3, 4].map((n) => h("option", { value: n }, n)));
 	const level = h("select", {}, [1, 2, 3, 4].map((n) => h("option", { value: n, selected: n === 4 }, n === 1 ? "1 (served first)" : n === 4 ? "4 (served last)" : n)));
 	const when = h("select", {}, h("option", { value: "now" }, "Now"), h("option", { value: "start" }, "At a time"), h("option", { value: "window" }, "Any time in a window"));
 	const start = h("input", { type: "datetime-local" }), until = h("input", { type: "datetime-local" });
 	const safe = h("input", { type: "checkbox" });
-	const startField = field("Start", start), untilField = field("End by", until);
+	const startField = field("Start", start, "In a window or for a volume: the earliest. Empty: now."), untilField = field("End by", until), whenField = field("When", when);
+	const rateFields = [field("Rate", rate, "Of layer 2, such as 200Mbit."), field("Rate back", back, "Of the other direction. Empty: none."), field("Duration", duration, "Such as 30m or 2h.")];
+	const volumeField = field("Volume", volume, "Bytes of layer 2, such as 2TB: the rate and the duration follow."), portsField = field("Destination ports", ports, "A port, or the first and the last, such as 5000-5010. Empty: every port.");
 	const submit = h("button", { type: "submit", class: "primary" }, "Ask what fits"), answer = h("div", { class: "answer", "aria-live": "polite" });
 	const form = h("form", {}, ends, h("div", { class: "form" },
 		field("Name", name), isOperator() && field("Tenant", owner, "Empty: the operator."),
 		field("From", from, "A host by name, address or MAC, site:NAME, a prefix, or vlan:NUMBER; with @SWITCH/PORT if the network does not know the port."), field("To", to),
-		field("Rate", rate, "Of layer 2, such as 200Mbit."), field("Rate back", back, "Of the other direction. Empty: none."),
-		field("Duration", duration, "Such as 30m or 2h."), field("When", when), startField, untilField,
-		field("Class", level)),
+		field("What", what), rateFields, volumeField, whenField, startField, untilField,
+		field("Traffic", protocol), portsField, field("Class", level), field("Paths", paths, "Disjoint, among which the rate is divided.")),
 	h("div", { class: "check" }, h("label", {}, safe, " Protected: with a disjoint spare path, to which traffic changes when a path fails")),
 	h("div", { class: "actions" }, submit));
-	const showTimes = (): void => {
-		startField.hidden = when.value === "now";
-		untilField.hidden = when.value !== "window";
-		start.required = !startField.hidden && when.value === "start";
+	const moves = (): boolean => what.value === "volume";
+	const showFields = (): void => {
+		rateFields.forEach((f) => { f.hidden = moves(); });
+		rate.required = duration.required = !moves();
+		volumeField.hidden = !moves();
+		volume.required = moves();
+		whenField.hidden = moves();
+		startField.hidden = !moves() && when.value === "now";
+		untilField.hidden = !moves() && when.value !== "window";
+		start.required = !startField.hidden && !moves() && when.value === "start";
 		until.required = !untilField.hidden;
+		portsField.hidden = protocol.value === "";
 	};
-	when.addEventListener("change", showTimes);
-	showTimes();
+	[what, when, protocol].forEach((s) => s.addEventListener("change", showFields));
+	showFields();
 	// An answer is to the request that was asked, not to one that the form has now.
 	form.addEventListener("input", () => fill(answer));
 
@@ -54,26 +65,28 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 		const iso = (input: HTMLInputElement): string => new Date(input.value).toISOString();
 		return {
 			name: name.value.trim(), ...(owner.value.trim() ? { owner: owner.value.trim() } : {}), from: parseEnd(from.value, idOf), to: parseEnd(to.value, idOf),
-			rate: rate.value.trim(), ...(back.value.trim() ? { back: back.value.trim() } : {}), duration: duration.value.trim(), class: Number(level.value), ...(safe.checked ? { protected: true } : {}),
-			...(when.value !== "now" && start.value ? { start: iso(start) } : {}), ...(when.value === "window" ? { until: iso(until) } : {}),
+			...(moves() ? { volume: volume.value.trim() } : { rate: rate.value.trim(), ...(back.value.trim() ? { back: back.value.trim() } : {}), duration: duration.value.trim() }),
+			...(protocol.value ? { flows: [{ protocol: protocol.value, ...(ports.value.trim() ? { destination_ports: ports.value.trim() } : {}) }] } : {}),
+			class: Number(level.value), ...(paths.value !== "1" ? { paths: Number(paths.value) } : {}), ...(safe.checked ? { protected: true } : {}),
+			...(!startField.hidden && start.value ? { start: iso(start) } : {}), ...(!untilField.hidden ? { until: iso(until) } : {}),
 		};
 	};
 	const failed = (asked: NewReservation, e: unknown): void => {
 		fill(answer, h("p", { class: "error", role: "alert" }, errorText(e)), e instanceof Problem && e.refusal && offers(asked, e.refusal));
 	};
-	const reserve = (words: string, label: string, what: NewReservation): HTMLElement => {
+	const reserve = (words: string, label: string, wanted: NewReservation): HTMLElement => {
 		// Repeats of an attempt whose answer was lost have the key of the first, so that they reserve once.
 		let key = crypto.randomUUID();
 		const b = h("button", { type: "button", class: "primary", "aria-label": label }, words);
 		b.addEventListener("click", () => void runAction(b, async () => {
 			try {
-				const { data } = await createReservation(what, { key });
+				const { data } = await createReservation(wanted, { key });
 				fill(answer, h("p", { class: "good" }, `Reserved ${describe(data)}`));
 				notify(`Reserved ${fullName(data)}`);
 			} catch (e) {
 				if (!(e instanceof Problem) || e.status < 400 || e.status >= 500) throw e; // it may have been reserved: the button stays
 				key = crypto.randomUUID();
-				failed(what, e);
+				failed(wanted, e);
 			}
 		}));
 		return b;
@@ -81,9 +94,9 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 	const offers = (asked: NewReservation, r: ReservationRefusal): HTMLElement => {
 		const all = ([["The most that fits", r.most], ["The earliest start", r.earliest], ["The shortest window", r.window]] as [string, ReservationRequest | undefined][]).filter((o) => o[1] !== undefined);
 		if (all.length === 0) return h("p", {}, "There is no counter-offer.");
-		return h("ul", { class: "list offers" }, all.map(([what, offer]) => {
+		return h("ul", { class: "list offers" }, all.map(([title, offer]) => {
 			const words = describeRequest(offer!);
-			return h("li", {}, h("span", {}, h("strong", {}, what), `: ${words}`), reserve("Reserve this", `Reserve ${words}`, { ...offer!, name: asked.name, ...(asked.owner ? { owner: asked.owner } : {}) }));
+			return h("li", {}, h("span", {}, h("strong", {}, title), `: ${words}`), reserve("Reserve this", `Reserve ${words}`, { ...offer!, name: asked.name, ...(asked.owner ? { owner: asked.owner } : {}) }));
 		}));
 	};
 	const granted = (asked: NewReservation, r: Reservation): void => {
@@ -111,12 +124,13 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 		use: (w) => {
 			fill(answer);
 			// Down to kbit/s: what the form says is not more than what was free.
+			what.value = "rate";
 			rate.value = `${Math.floor(w.rate / 1e3) % 1000 === 0 ? `${Math.floor(w.rate / 1e6)}M` : `${Math.floor(w.rate / 1e3)}k`}bit`;
 			duration.value = w.duration;
 			when.value = w.start === undefined ? "now" : "start";
 			// The input has minutes: the start is rounded up, so that it is not before the first that fits.
 			if (w.start !== undefined) start.value = localInput(Math.ceil(w.start / 60_000) * 60_000);
-			showTimes();
+			showFields();
 			form.scrollIntoView({ block: "nearest" });
 			[name, from, to].find((i) => i.value === "")?.focus();
 		},
