@@ -25,12 +25,12 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 	const ends = h("datalist", { id: "reservation-ends" });
 	const name = text({ required: true, pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]{0,62}" }), owner = text(), from = text({ required: true, list: ends.id }), to = text({ required: true, list: ends.id });
 	const what = h("select", {}, h("option", { value: "rate" }, "A rate for a time"), h("option", { value: "volume" }, "Bytes to be moved by a time"));
-	const rate = text(), back = text(), duration = text({ value: "2h" }), volume = text();
+	const rate = text({ required: true }), back = text(), duration = text({ required: true, value: "2h" }), volume = text({ required: true });
 	const protocol = h("select", {}, h("option", { value: "" }, "All between the ends"), ["tcp", "udp"].map((p) => h("option", { value: p }, p.toUpperCase()))), ports = text({ pattern: "[0-9]+(-[0-9]+)?" });
 	const paths = h("select", {}, [1, 2, 3, 4].map((n) => h("option", { value: n }, n)));
 	const level = h("select", {}, [1, 2, 3, 4].map((n) => h("option", { value: n, selected: n === 4 }, n === 1 ? "1 (served first)" : n === 4 ? "4 (served last)" : n)));
 	const when = h("select", {}, h("option", { value: "now" }, "Now"), h("option", { value: "start" }, "At a time"), h("option", { value: "window" }, "Any time in a window"));
-	const start = h("input", { type: "datetime-local" }), until = h("input", { type: "datetime-local" });
+	const start = h("input", { type: "datetime-local" }), until = h("input", { type: "datetime-local", required: true });
 	const safe = h("input", { type: "checkbox" });
 	const startField = field("Start", start, "In a window or for a volume: the earliest. Empty: now."), untilField = field("End by", until), whenField = field("When", when);
 	const rateFields = [field("Rate", rate, "Of layer 2, such as 200Mbit."), field("Rate back", back, "Of the other direction. Empty: none."), field("Duration", duration, "Such as 30m or 2h.")];
@@ -44,17 +44,18 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 	h("div", { class: "check" }, h("label", {}, safe, " Protected: with a disjoint spare path, to which traffic changes when a path fails")),
 	h("div", { class: "actions" }, submit));
 	const moves = (): boolean => what.value === "volume";
+	// A hidden input is disabled, so that it does not keep the form from being sent.
+	const show = (shown: boolean, ...fields: HTMLElement[]): void => fields.forEach((f) => {
+		f.hidden = !shown;
+		f.querySelector<HTMLInputElement | HTMLSelectElement>("input, select")!.disabled = !shown;
+	});
 	const showFields = (): void => {
-		rateFields.forEach((f) => { f.hidden = moves(); });
-		rate.required = duration.required = !moves();
-		volumeField.hidden = !moves();
-		volume.required = moves();
-		whenField.hidden = moves();
-		startField.hidden = !moves() && when.value === "now";
-		untilField.hidden = !moves() && when.value !== "window";
-		start.required = !startField.hidden && !moves() && when.value === "start";
-		until.required = !untilField.hidden;
-		portsField.hidden = protocol.value === "";
+		show(!moves(), ...rateFields, whenField);
+		show(moves(), volumeField);
+		show(moves() || when.value !== "now", startField);
+		show(moves() || when.value === "window", untilField);
+		show(protocol.value !== "", portsField);
+		start.required = !moves() && when.value === "start";
 	};
 	[what, when, protocol].forEach((s) => s.addEventListener("change", showFields));
 	showFields();
@@ -123,8 +124,8 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 		on: h("section", {}, h("h2", {}, "What if"), h("p", { class: "quiet" }, "Shows what would be granted, or why not and what fits instead. Nothing is reserved before you press Reserve."), form, answer),
 		use: (w) => {
 			fill(answer);
-			// Down to kbit/s: what the form says is not more than what was free.
 			what.value = "rate";
+			// Down to kbit/s: what the form says is not more than what was free.
 			rate.value = `${Math.floor(w.rate / 1e3) % 1000 === 0 ? `${Math.floor(w.rate / 1e6)}M` : `${Math.floor(w.rate / 1e3)}k`}bit`;
 			duration.value = w.duration;
 			when.value = w.start === undefined ? "now" : "start";
