@@ -119,7 +119,7 @@ func (f *frames) read(frame []byte, now time.Time) (p fabric.PortID, what purpos
 }
 
 // send sends discovery frames for a purpose out of ports of a switch, in one write. n.mu must be held.
-func (n *Network) send(s *attached, now time.Time, what purpose, ports []fabric.PortNo) {
+func (n *Network) send(s *attached, now time.Time, what purpose, ports ...fabric.PortNo) {
 	if len(ports) == 0 {
 		return
 	}
@@ -151,8 +151,8 @@ func (n *Network) discoverDue(now time.Time) {
 			continue
 		}
 		due := n.dueAt(s, now)
-		n.send(s, now, ofLink, due.links)
-		n.send(s, now, ofReflection, due.reflections)
+		n.send(s, now, ofLink, due.links...)
+		n.send(s, now, ofReflection, due.reflections...)
 		settled = settled || due.settled
 	}
 	if settled {
@@ -183,7 +183,8 @@ func (n *Network) dueAt(s *attached, now time.Time) (d due) {
 			reflection, link := false, true
 			switch {
 			case p.heard:
-				reflection, link = n.dueAtLink(id, p, now)
+				mine, passes := n.reflecting(id, now)
+				reflection, link = mine, !passes || now.Sub(p.sent) >= confirmInterval
 				p.due = togetherAfter(now, s.id)
 			case n.isLinkPort(id):
 				p.due = now.Add(min(max(up, tick), linkInterval))
@@ -204,16 +205,11 @@ func (n *Network) dueAt(s *attached, now time.Time) (d due) {
 	return d
 }
 
-// dueAtLink returns which frames leave a port of a link now. n.mu must be held.
-func (n *Network) dueAtLink(id fabric.PortID, p *port, now time.Time) (reflection, link bool) {
-	mine, passes := n.reflecting(id, now)
-	return mine, !passes || now.Sub(p.sent) >= confirmInterval
-}
-
-// togetherAfter returns the next time at which discovery frames leave all ports of links of a switch, in one write. Switches take turns.
+// togetherAfter returns the next time at which discovery frames leave all ports of links of a switch, in one write. Switches take turns. The time
+// has a monotonic clock reading as now has, so that frames go on when the clock is set.
 func togetherAfter(now time.Time, id fabric.DPID) time.Time {
 	turn := time.Duration(id%fabric.DPID(linkInterval/tick)) * tick
-	return now.Add(-turn).Truncate(linkInterval).Add(linkInterval + turn)
+	return now.Add(linkInterval - time.Duration(now.UnixNano()-int64(turn))%linkInterval)
 }
 
 // discoverNow has a discovery frame leave a port in the next tick. n.mu must be held.

@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/openflow/oftest"
 	"headgate.dev/headgate/fabric/program"
@@ -127,7 +126,7 @@ func TestSlowStart(t *testing.T) {
 			w.late[i][1].Store(int64(500 * time.Millisecond))
 		}
 		connect := w.lead(2)
-		w.live.Configure(fabric.Config{Name: "one", AcceptUnknown: true, HostsPerPort: 8})
+		w.live.Configure(anySwitch)
 		time.Sleep(time.Second)
 		connect(w.sw...)
 		w.settle(20 * time.Second)

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
 )
 
@@ -27,7 +26,7 @@ func TestFirst(t *testing.T) {
 				w := newSwitches(t, 4, ring)
 				connect := w.lead(1)
 				if c.configured {
-					w.live.Configure(fabric.Config{Name: "one", AcceptUnknown: true, HostsPerPort: 8})
+					w.live.Configure(anySwitch)
 				}
 				connect(w.sw[:c.connected]...)
 				time.Sleep(2 * time.Second)
@@ -59,7 +58,7 @@ func TestFollowedLate(t *testing.T) {
 				w.settle(markAfter + time.Second)
 				w.stop()
 				connect := w.lead(2)
-				w.live.Configure(fabric.Config{Name: "one", AcceptUnknown: true, HostsPerPort: 8})
+				w.live.Configure(anySwitch)
 				time.Sleep(time.Second)
 				connect(w.sw[4:]...)
 				time.Sleep(c.after)

@@ -34,7 +34,7 @@ func (n *Network) expireLinks(now time.Time) {
 		q := n.inquiries[id]
 		if q == nil {
 			q = &inquiry{began: now}
-			n.send(n.switches[id.From.Switch], now, ofLink, []fabric.PortNo{id.From.Port})
+			n.send(n.switches[id.From.Switch], now, ofLink, id.From.Port)
 		}
 		if !q.over {
 			going[id] = q

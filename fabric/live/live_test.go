@@ -70,6 +70,9 @@ func (c cutConn) Read(b []byte) (int, error) {
 	}
 }
 
+// anySwitch is a configuration that accepts every switch.
+var anySwitch = fabric.Config{Name: "one", AcceptUnknown: true, HostsPerPort: 8}
+
 // newWorld returns a network whose switches have the options in turn, and are connected.
 func newWorld(t *testing.T, switches int, cables [][2]int, options ...oftest.Options) *world {
 	w := newSwitches(t, switches, cables, options...)

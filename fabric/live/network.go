@@ -311,7 +311,7 @@ func (n *Network) portUp(s *attached, no fabric.PortNo, now time.Time) {
 	s.due = time.Time{}
 	n.hosts.PortUp(id)
 	if !n.isHostPort(id) {
-		n.send(s, now, ofLink, []fabric.PortNo{no})
+		n.send(s, now, ofLink, no)
 	}
 }
 

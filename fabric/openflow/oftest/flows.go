@@ -127,7 +127,7 @@ func (s *Switch) selected(m *openflow.FlowMod, match *pipeline.Matcher) []*flow 
 	var all []*flow
 	for i := range s.tables {
 		if m.Table == openflow.AllTables || m.Table == openflow.TableID(i) {
-			if f := s.tables[i].find(match, m.Priority); f != nil && (f.Cookie^filter.Cookie)&filter.CookieMask == 0 && f.uses(filter) {
+			if f := s.tables[i].find(match, m.Priority); f != nil && hasCookie(filter, f.Cookie) && f.uses(filter) {
 				all = append(all, f)
 			}
 		}
@@ -153,13 +153,18 @@ func (s *Switch) selectFlows(filter openflow.FlowFilter, match *pipeline.Matcher
 func (t *table) each(filter openflow.FlowFilter, match *pipeline.Matcher, do func(*flow)) {
 	all := byCookie(filter, match)
 	for i, cookie := range t.cookies {
-		if (cookie^filter.Cookie)&filter.CookieMask != 0 {
+		if !hasCookie(filter, cookie) {
 			continue
 		}
 		if f := t.all[i]; all || f.uses(filter) && match.Includes(f.Matcher) {
 			do(f)
 		}
 	}
+}
+
+// hasCookie reports whether a cookie passes a filter.
+func hasCookie(filter openflow.FlowFilter, cookie uint64) bool {
+	return (cookie^filter.Cookie)&filter.CookieMask == 0
 }
 
 // byCookie reports that it depends on the cookie alone whether a flow passes a filter.
