@@ -72,6 +72,6 @@ func FuzzPacket(f *testing.F) {
 		if size >= pipeline.EthernetHeader && len(p.Data) != size {
 			t.Errorf("a popped tag left %d bytes of %d", len(p.Data), size)
 		}
-		(&Host{n: NewNetwork(), options: HostOptions{Keep: 1, MAC: of.MAC(p.Key.Bytes(of.FieldEthDst))}}).receive(p.Data, way{})
+		newHost(NewNetwork(), HostOptions{Keep: 1, MAC: of.MAC(p.Key.Bytes(of.FieldEthDst))}).receive(p.Data, way{})
 	})
 }

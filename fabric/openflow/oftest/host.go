@@ -74,15 +74,20 @@ const (
 func (n *Network) AddHost(o HostOptions, at End, c CableOptions) (*Host, error) {
 	n.lock()
 	defer n.unlock()
-	if o.Keep == 0 {
-		o.Keep = defaultKeep
-	}
-	h := &Host{n: n, options: o, neighbours: map[netip.Addr]openflow.MAC{}, waiting: map[netip.Addr]*resolution{}}
+	h := newHost(n, o)
 	if err := h.attach(at, c); err != nil {
 		return nil, err
 	}
 	n.hosts = append(n.hosts, h)
 	return h, nil
+}
+
+// newHost returns a host without a cable.
+func newHost(n *Network, o HostOptions) *Host {
+	if o.Keep == 0 {
+		o.Keep = defaultKeep
+	}
+	return &Host{n: n, options: o, neighbours: map[netip.Addr]openflow.MAC{}, waiting: map[netip.Addr]*resolution{}}
 }
 
 // Move takes the host from its port, and attaches it at another one.
