@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/controller/circuits"
 	controllerservice "headgate.dev/headgate/controller/service"
 	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/store"
@@ -70,6 +71,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 	r.Scheme = cycle.DefaultScheme
 	c.Flags().Var(enumFlag{&r.Scheme, cycle.SchemeNames}, "reservation-scheme", "how bandwidth that reservations leave unused is lent; all but adaptive are for comparisons")
 	completeFlag(c, "reservation-scheme", oneOf(cycle.SchemeNames...))
+	c.Flags().DurationVar(&r.Cycle, "reservation-cycle", circuits.DefaultInterval, fmt.Sprintf("how often limits follow what reservations use, %v to %v", circuits.LeastInterval, circuits.MostInterval))
 	c.Flags().StringVar(&r.Metrics, "metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9421, under /metrics")
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "minimum level of log messages")
@@ -79,7 +81,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 		if err := r.read(a, c); err != nil {
 			return err
 		}
-		if err := r.CheckNames(); err != nil {
+		if err := errors.Join(r.CheckNames(), circuits.CheckInterval(r.Cycle)); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
 		controllerservice.SpareMemory()

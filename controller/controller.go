@@ -74,6 +74,8 @@ type Config struct {
 	OpenFlow string
 	// Scheme is how unused reserved bandwidth is lent, by its name in cycle.SchemeNamed; "" is the default.
 	Scheme string
+	// Cycle is how often limits follow what reservations use, from circuits.LeastInterval to MostInterval; 0 is DefaultInterval.
+	Cycle time.Duration
 	// Metrics, if set, is the listener for Prometheus metrics.
 	Metrics net.Listener
 }
@@ -112,7 +114,11 @@ type Controller struct {
 
 // New creates a controller and listens on its addresses; Run serves.
 func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err error) {
-	if _, err := cycle.SchemeNamed(cmp.Or(c.Scheme, cycle.DefaultScheme)); err != nil {
+	c.Cycle = cmp.Or(c.Cycle, circuits.DefaultInterval)
+	if _, err := cycle.SchemeNamed(cmp.Or(c.Scheme, cycle.DefaultScheme), c.Cycle); err != nil {
+		return nil, err
+	}
+	if err := circuits.CheckInterval(c.Cycle); err != nil {
 		return nil, err
 	}
 	out := &Controller{store: s, config: c, acceptNow: make(chan struct{}), networkChanged: make(chan struct{}, 1)}

@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"headgate.dev/headgate/api/agents"
 	"headgate.dev/headgate/controller/points"
@@ -74,7 +75,7 @@ func (h *hub) Interfaces() map[fabric.MAC]points.Interface {
 }
 
 // Measured returns what the agents measured since the last call, by the key of a direction.
-func (h *hub) Measured() map[string]points.Measured { return h.measured.Take() }
+func (h *hub) Measured(last time.Duration) map[string]points.Measured { return h.measured.Take(last) }
 
 // forgetReservations ends the lists of a term: agents that connect later get none of them, and keep the one that they have.
 func (h *hub) forgetReservations() {

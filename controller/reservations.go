@@ -71,11 +71,11 @@ func (c *Controller) enforceReservations(ctx context.Context, t store.Term, o *r
 	if n := c.switches.Live(); n != nil {
 		switches = n
 	}
-	scheme, err := cycle.SchemeNamed(cmp.Or(c.config.Scheme, cycle.DefaultScheme))
+	scheme, err := cycle.SchemeNamed(cmp.Or(c.config.Scheme, cycle.DefaultScheme), c.config.Cycle)
 	if err != nil { // New has checked it
 		panic(err)
 	}
-	l := circuits.New(switches, c.hub, o, scheme, term, time.Now)
+	l := circuits.New(switches, c.hub, o, circuits.Options{Scheme: scheme, Term: term, Interval: c.config.Cycle, Now: time.Now})
 	c.circuits.Store(l)
 	defer c.circuits.Store(nil)
 	l.Run(ctx)

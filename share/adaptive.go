@@ -31,7 +31,7 @@ const (
 // where that would be more than 1/64 of a link for all best-effort flows together. A flow that offered its
 // reservation or more has it in the next cycle, where the reservations fit.
 //
-// What a flow does within a cycle is not seen. If it alternates faster than the cycle, its limit
+// A rate that changes within a cycle is seen as it is at the end, if End tells it. If a flow alternates faster than the cycle, its limit
 // is near its mean rate, and the burst size of its meter must cover the difference.
 //
 // Compared with the algorithm of the paper (reservations, section 3.3), the claims replace the
@@ -49,14 +49,27 @@ type Adaptive struct {
 	claims  []Claim
 	limits  []unit.Rate
 	changed []int
+	frame   unit.Rate
+	ends    []unit.Rate // of the next cycle, nil if they are not known
 }
 
-var _ Scheme = (*Adaptive)(nil)
+var (
+	_ Scheme   = (*Adaptive)(nil)
+	_ Replacer = (*Adaptive)(nil)
+	_ Ender    = (*Adaptive)(nil)
+)
 
 // NewAdaptive returns a scheme without flows. A limit rises only by more than the quantum, a part
 // of itself, because each change costs a message and resets the counters of a meter. A quantum of
 // 0 gives exact limits. A limit falls whenever a link would otherwise be oversold.
 func NewAdaptive(quantum unit.Share) *Adaptive { return &Adaptive{quantum: quantum} }
+
+// CountsFrames tells how fast a flow is that sends one frame in a cycle. Counters of whole frames show a constant flow as one that varies by that much,
+// which the bucket of a meter holds, so that it needs no margin. Without it counters are taken to be exact.
+func (a *Adaptive) CountsFrames(each unit.Rate) { a.frame = each }
+
+// End implements Ender.
+func (a *Adaptive) End(offered []unit.Rate) { a.ends = offered }
 
 // SetNetwork implements Scheme. A new flow begins with at least its reservation, where the
 // reservations fit; new best-effort traffic begins with a part of what is left.
@@ -89,7 +102,7 @@ func (a *Adaptive) set(n ReservedNetwork) (fresh map[int]bool) {
 			continue
 		}
 		fresh[i] = true
-		flows[i] = demand{claim: float64(f.Reserved), backoff: firstProbe, age: falseCycles, calm: forgiveCycles}
+		flows[i] = demand{trend: trend{counted: countNoise * float64(a.frame)}, claim: float64(f.Reserved), backoff: firstProbe, age: falseCycles, calm: forgiveCycles}
 		if f.Class == BestEffort {
 			flows[i].claim = float64(Unlimited)
 		}
@@ -113,11 +126,17 @@ func (a *Adaptive) Cycle(offered []unit.Rate) []unit.Rate {
 
 // demand takes the offered rates of the flows that are not fresh.
 func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
+	ends := a.ends
+	if ends == nil {
+		ends = offered
+	}
+	checkOffered(ends, len(a.flows))
 	for i, f := range a.net.Flows {
 		if !fresh[i] {
-			a.flows[i].next(float64(offered[i]), float64(a.limits[i]), float64(reservation(f)), a.floors[i])
+			a.flows[i].next(float64(offered[i]), float64(ends[i]), float64(a.limits[i]), float64(reservation(f)), a.floors[i])
 		}
 	}
+	a.ends = nil
 }
 
 // Changed returns the indices of the flows whose limit the last call of Cycle or SetNetwork

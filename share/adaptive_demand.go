@@ -78,9 +78,9 @@ type demand struct {
 	mistakes int     // false seizures
 }
 
-// next returns the claim for the next cycle. limit is the limit of the cycle that has ended, floor
-// the least claim. For best effort, reserved is 0.
-func (d *demand) next(offered, limit, reserved, floor float64) float64 {
+// next returns the claim for the next cycle. end is what was offered in the last part of the cycle, limit the limit of the cycle that has
+// ended, floor the least claim. For best effort, reserved is 0.
+func (d *demand) next(offered, end, limit, reserved, floor float64) float64 {
 	d.age++
 	d.apart++
 	if d.calm++; d.calm%forgiveCycles == 0 {
@@ -95,7 +95,7 @@ func (d *demand) next(offered, limit, reserved, floor float64) float64 {
 		d.whole = 0
 		d.settle(floor, true)
 	case d.samples == 0:
-		d.observe(offered)
+		d.observe(max(offered, end))
 		d.waking, d.headroom, d.above = true, 0, 0
 		if reserved == 0 {
 			d.headroom = lastHeadroom
@@ -106,7 +106,7 @@ func (d *demand) next(offered, limit, reserved, floor float64) float64 {
 		d.learnNoise(offered)
 		d.claim = max(d.claim, min(offered, reserved))
 	default:
-		moved := d.probe(d.observe(offered), offered, limit, reserved)
+		moved := d.probe(d.observeStep(offered, end), offered, limit, reserved)
 		returned := d.whole == wholeCycles && d.claim < reserved
 		d.settle(d.target(reserved, floor), moved || returned)
 	}

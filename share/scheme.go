@@ -65,6 +65,14 @@ type Replacer interface {
 	CycleOn(n ReservedNetwork, offered []unit.Rate) (limits []unit.Rate)
 }
 
+// Ender is a Scheme that can use what flows offered in the last part of a cycle.
+type Ender interface {
+	// End tells the next Cycle or CycleOn, in the order of its offered rates, what the flows offered in the last part of the cycle: less than half of
+	// it, so that a rate that has changed before is seen as it is now, and not as a mean of before and now. The rate of the whole cycle
+	// stands for one that was not measured.
+	End(offered []unit.Rate)
+}
+
 // CycleOn replaces the network of a scheme and ends a cycle.
 func CycleOn(s Scheme, n ReservedNetwork, offered []unit.Rate) (limits []unit.Rate) {
 	if r, ok := s.(Replacer); ok {

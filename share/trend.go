@@ -21,6 +21,11 @@ const (
 	// costs 0.2 % of the rate. The test itself uses at least leastNoise, so that it sees a fall of
 	// 1 % of an exact counter at once.
 	exactNoise = 0.005
+	// countNoise is the standard deviation of a number of whole frames around a rate, in frames: at most 1/2.
+	countNoise = 0.5
+	// stepPart is the part of a cycle before a step of the rate up to which the rate at the end of the cycle is taken for that after the step: 0.6 of
+	// exact counters, and some noise.
+	stepPart   = 0.85
 	leastNoise = 0.002
 	// A difference of more than outlier standard deviations is a step of the rate and not noise, unless
 	// it is one of more than stepSamples in a row: a step within a cycle appears as two.
@@ -68,6 +73,7 @@ type trend struct {
 	variance float64 // of the relative rate
 	diffs    int     // differences in variance, up to trendMemory
 	outliers int     // successive ones
+	counted  float64 // the noise of the counter itself, in bit/s
 	low      drift
 	high     drift
 }
@@ -126,6 +132,21 @@ func (t *trend) observe(rate float64) change {
 	return steady
 }
 
+// observeStep is observe for a rate of which the last part is known. A step from the level to end within the cycle has a rate between both, and the
+// level is then end.
+func (t *trend) observeStep(rate, end float64) change {
+	was := t.level
+	c := t.observe(rate)
+	if c == steady || t.samples != 1 || (end-rate)*(rate-was) <= 0 { // end is beyond rate, seen from the level before
+		return c
+	}
+	if before := (end - rate) / (end - was); before <= stepPart {
+		t.restart(end, 1)
+		t.last = end
+	}
+	return c
+}
+
 // fallTest returns the drift and the limit of the test for a fall. The drift is half of the fall
 // to be seen, which is the best for it. The limit is what the sum of three samples exceeds in
 // nine of ten cases if level and noise are known, and less where the noise is low.
@@ -178,5 +199,5 @@ func (t *trend) noise() float64 {
 // margin returns the part of the level to add for noise: one standard deviation of a sample, above
 // which 8 % of a deviation would be lost, and the 95th percentile of the level's own error.
 func (t *trend) margin() float64 {
-	return max(t.noise()-exactNoise, 0) * (1 + 1.65/math.Sqrt(float64(t.samples)))
+	return max(t.noise()-max(exactNoise, t.counted/t.level), 0) * (1 + 1.65/math.Sqrt(float64(t.samples)))
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"headgate.dev/headgate/api/agents"
 	"headgate.dev/headgate/controller/points"
@@ -24,8 +25,8 @@ type Agents interface {
 	SetReservations(host string, list *agents.Reservations) bool
 	// SetLimits changes limits of the list. It returns false if the agent does not have them now.
 	SetLimits(host string, l *agents.ReservationLimits) bool
-	// Measured returns what agents measured since the last call, by the key of a direction.
-	Measured() map[string]points.Measured
+	// Measured returns what agents measured since the last call, by the key of a direction, and the last part of it by itself.
+	Measured(last time.Duration) map[string]points.Measured
 }
 
 // backlogged is the part of a second in which a queue was not empty, above which its sender would send more than it may,
@@ -151,8 +152,21 @@ type told struct {
 	counted  map[string]counted
 }
 
-// counted adds up what agents measured of a direction.
-type counted struct{ offered, delivered uint64 }
+// counted adds up what agents measured of a direction: bytes, and the time that they measured.
+type counted struct {
+	offered, delivered uint64
+	at                 time.Duration
+}
+
+// reading returns the part of it that each of several flows has.
+func (c counted) reading(f cycle.FlowID, parts uint64) cycle.Reading {
+	return cycle.Reading{Flow: f, At: c.at, Offered: c.offered / parts, Delivered: c.delivered / parts}
+}
+
+func (c *counted) add(p points.Part) {
+	s := p.Period.Seconds() / 8
+	c.offered, c.delivered, c.at = c.offered+uint64(float64(p.Offered)*s), c.delivered+uint64(float64(p.Delivered)*s), c.at+p.Period
+}
 
 // tell passes on what changed since the last call.
 func (l *Loop) tell(now []points.Direction, limited map[string][]cycle.FlowID) {
@@ -160,7 +174,7 @@ func (l *Loop) tell(now []points.Direction, limited map[string][]cycle.FlowID) {
 	if !sameDirections(t.all, now) || len(t.again) > 0 || t.fence == nil {
 		t.revision++
 		t.fence = &agents.Fence{Epoch: l.term, Revision: t.revision}
-		lists := points.Messages(now, t.fence, Interval)
+		lists := points.Messages(now, t.fence, max(l.interval/reports, leastReport))
 		for host := range t.hosts {
 			if lists[host] == nil {
 				l.agents.SetReservations(host, &agents.Reservations{Fence: t.fence})
@@ -189,33 +203,33 @@ func sameDirections(a, b []points.Direction) bool {
 	})
 }
 
-// heard returns the readings of what agents limit. A direction of several flows has equal parts, and one whose queue is never empty offers
-// twice what it may send, so that it gets more if there is more.
+// heard returns the readings of what agents limit, of the time before the last part of the cycle and of that. A direction of several flows has
+// equal parts, and one whose queue is never empty offers twice what it may send, so that it gets more if there is more.
 func (l *Loop) heard() (all []cycle.Reading) {
-	measured := l.agents.Measured()
-	now := l.now().Sub(l.began)
+	measured := l.agents.Measured(l.interval * lastPart / wholePart)
 	before := l.told.counted
 	l.told.counted = make(map[string]counted, len(l.told.limited))
 	for key, flows := range l.told.limited {
 		m, ok := measured[key]
 		sum := before[key]
-		if ok {
-			offered := m.Offered
-			if m.Queued > backlogged {
-				offered = max(offered, 2*m.Limit)
+		parts := m.Parts
+		if !ok {
+			if sum != (counted{}) {
+				l.told.counted[key] = sum
+				continue // no report came: the rate of this cycle is not known
 			}
-			s := m.Period.Seconds() / 8
-			sum.offered += uint64(float64(offered) * s)
-			sum.delivered += uint64(float64(m.Delivered) * s)
+			parts = []points.Part{{}} // counters begin at 0
+		}
+		for _, p := range parts {
+			if m.Queued > backlogged {
+				p.Offered = max(p.Offered, 2*m.Limit)
+			}
+			sum.add(p)
+			for _, f := range flows {
+				all = append(all, sum.reading(f, uint64(len(flows))))
+			}
 		}
 		l.told.counted[key] = sum
-		if !ok && sum != (counted{}) {
-			continue // no report came: the rate of this cycle is not known
-		}
-		parts := uint64(len(flows))
-		for _, f := range flows {
-			all = append(all, cycle.Reading{Flow: f, At: now, Offered: sum.offered / parts, Delivered: sum.delivered / parts})
-		}
 	}
 	return all
 }

@@ -21,7 +21,7 @@ type noAgents struct{}
 func (noAgents) Interfaces() map[fabric.MAC]points.Interface       { return nil }
 func (noAgents) SetReservations(string, *agents.Reservations) bool { return true }
 func (noAgents) SetLimits(string, *agents.ReservationLimits) bool  { return true }
-func (noAgents) Measured() map[string]points.Measured              { return nil }
+func (noAgents) Measured(time.Duration) map[string]points.Measured { return nil }
 
 // crew is agents that keep what they are told.
 type crew struct {
@@ -33,8 +33,8 @@ type crew struct {
 	sent       int // lists
 }
 
-func (c *crew) Interfaces() map[fabric.MAC]points.Interface { return c.interfaces }
-func (c *crew) Measured() map[string]points.Measured        { return c.measured }
+func (c *crew) Interfaces() map[fabric.MAC]points.Interface       { return c.interfaces }
+func (c *crew) Measured(time.Duration) map[string]points.Measured { return c.measured }
 func (c *crew) SetReservations(host string, list *agents.Reservations) bool {
 	c.lists[host] = list
 	c.sent++
@@ -89,7 +89,7 @@ func TestAgents(t *testing.T) {
 		interfaces: map[fabric.MAC]points.Interface{mac(11): {Host: "r1", Dev: "eth1"}, mac(12): {Host: "r2", Dev: "eth1"}},
 		lists:      map[string]*agents.Reservations{}, limits: map[string]*agents.ReservationLimits{},
 	}
-	l := New(nil, c, b, share.NewAdaptive(share.DefaultQuantum), 7, func() time.Time { return now })
+	l := New(nil, c, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 7, Now: func() time.Time { return now }})
 	if _, err := b.Admit(reserve.Request{ID: reserve.ID{Name: "copy"}, Source: end("1", h1), Destination: end("2", h2), Class: 1, Forward: 20 * unit.Mbit, Duration: time.Hour}, now); err != nil {
 		t.Fatal(err)
 	}
@@ -106,34 +106,34 @@ func TestAgents(t *testing.T) {
 		t.Errorf("r1 has %v", one)
 	}
 
-	step := func(n int, m points.Measured) {
+	step := func(n int, p points.Part, queued float64) {
 		for range n {
 			now = now.Add(time.Second)
-			m.Period, m.Limit = time.Second, 20*unit.Mbit
-			c.measured = map[string]points.Measured{"-/copy/forward": m}
+			p.Period = time.Second
+			c.measured = map[string]points.Measured{"-/copy/forward": {Parts: []points.Part{p}, Queued: queued, Limit: 20 * unit.Mbit}}
 			l.Step(t.Context())
 		}
 	}
 	sent := c.sent
-	step(5, points.Measured{Offered: 20 * unit.Mbit, Delivered: 20 * unit.Mbit, Queued: 1})
+	step(5, points.Part{Offered: 20 * unit.Mbit, Delivered: 20 * unit.Mbit}, 1)
 	if got := c.limits["r1"].GetLimitBps()["-/copy/forward"]; got <= 20e6 || c.sent != sent {
 		t.Errorf("a sender that waits has the limit %d, after %d lists", got, c.sent-sent)
 	}
-	step(10, points.Measured{Offered: unit.Mbit, Delivered: unit.Mbit})
+	step(10, points.Part{Offered: unit.Mbit, Delivered: unit.Mbit}, 0)
 	if got := c.limits["r1"].LimitBps["-/copy/forward"]; got != 20e6 {
 		t.Errorf("a sender that sleeps has the limit %d, want what is reserved", got)
 	}
 	c.refuses = true
-	step(1, points.Measured{Offered: 20 * unit.Mbit, Queued: 1})
+	step(1, points.Part{Offered: 20 * unit.Mbit}, 1)
 	c.refuses = false
-	step(1, points.Measured{Offered: 20 * unit.Mbit, Queued: 1})
+	step(1, points.Part{Offered: 20 * unit.Mbit}, 1)
 	if c.sent == sent || c.lists["r1"].Reservations[0].LimitBps <= 20e6 {
 		t.Errorf("limits that were not taken are not repeated: %v", c.lists["r1"])
 	}
 
 	c.interfaces = maps.Clone(c.interfaces)
 	c.interfaces[mac(1)] = points.Interface{Host: "h1", Dev: "eth0", Speed: unit.Gbit}
-	step(1, points.Measured{})
+	step(1, points.Part{}, 0)
 	check("with an agent on the host", "h1", "-/copy/forward@eth0")
 	check("with an agent on the host", "r1", "-/copy/forward/via/r1/eth2@eth2")
 	delete(c.interfaces, mac(1))

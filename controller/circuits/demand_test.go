@@ -26,7 +26,7 @@ func TestOnDemand(t *testing.T) {
 	}
 	admit("early", end("3", port(2, 1)), true)
 	admit("ahead", end("4", port(2, 2)), false)
-	l := New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now })
+	l := New(p, &noAgents{}, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 1, Now: func() time.Time { return p.now }})
 	l.Update()
 	waiting := func(when string, want map[string]bool) {
 		t.Helper()

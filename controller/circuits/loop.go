@@ -1,7 +1,9 @@
 package circuits
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,23 +15,39 @@ import (
 	"headgate.dev/headgate/fabric/reserve"
 	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/share"
-	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.
 const (
-	// Interval is the length of a cycle, that of the paper (reservations, section 3.3).
-	Interval = time.Second
-	// readTimeout is how long switches are waited for: what has not answered then repeats its latest rates.
-	readTimeout = 500 * time.Millisecond
+	// DefaultInterval is the length of a cycle, that of the paper (reservations, section 3.3), and LeastInterval and MostInterval bound it: a cycle
+	// of 10,000 reservations takes up to 0.1 s.
+	DefaultInterval = time.Second
+	LeastInterval   = 100 * time.Millisecond
+	MostInterval    = 10 * time.Second
+	// Counters are read twice in a cycle: lastPart of wholePart before its end, and then. A rate that changed before the first reading is known at the
+	// second as it is, and not as a mean. Parts that are shorter count fewer frames, with a greater error.
+	lastPart, wholePart = 2, 5
+	// readPart is the part of a cycle for which switches are waited for, at most: what has not answered then repeats its latest rates.
+	readPart = 2
+	// reports is how often agents report in a cycle, but not more often than leastReport.
+	reports     = 5
+	leastReport = 100 * time.Millisecond
 	// grace is how long traffic of a reservation that has ended keeps a limit of its own: programs end a little late.
 	grace = time.Minute
 )
 
+// CheckInterval reports a length of a cycle that is out of range.
+func CheckInterval(d time.Duration) error {
+	if d < LeastInterval || d > MostInterval {
+		return fmt.Errorf("a cycle of reservations of %v is out of range: set --reservation-cycle to %v to %v", d, LeastInterval, MostInterval)
+	}
+	return nil
+}
+
 // Switches are those of a network: a live.Network.
 type Switches interface {
 	SetCircuits([]program.Circuit)
-	SetLimits(map[uint32]unit.Rate)
+	SetLimits(map[uint32]program.Limit)
 	ReadCircuits(context.Context) map[uint32]live.CircuitReading
 }
 
@@ -46,6 +64,7 @@ type Loop struct {
 	agents   Agents
 	book     Book
 	term     uint64
+	interval time.Duration // of a cycle
 	now      func() time.Time
 	began    time.Time // for the monotonic clock
 
@@ -60,32 +79,61 @@ type Loop struct {
 	places     places
 	told       told
 
-	plan plan
-	set  bool // the switches have a plan
+	plan    plan
+	glanced []cycle.Reading // of Glance, in this cycle
+	set     bool            // the switches have a plan
+	senders map[key]*senders
+	turned  bool // senders are others than was known when the plan was made
 
 	usages usages
 }
 
-// New returns a loop without circuits. s is nil in a network without switches. scheme decides about limits, and has no flows. term is a number of
-// the leader's term, which is higher than those before, and now is the clock.
-func New(s Switches, a Agents, b Book, scheme share.Scheme, term uint64, now func() time.Time) *Loop {
-	return &Loop{switches: s, agents: a, book: b, term: term, now: now, began: now(), demand: demand{}, cycle: cycle.New(scheme)}
+// Options are those of a Loop.
+type Options struct {
+	// Scheme decides about limits, and has no flows.
+	Scheme share.Scheme
+	// Term is a number of the leader's term, which is higher than those before.
+	Term uint64
+	// Interval is the length of a cycle, 0 is DefaultInterval.
+	Interval time.Duration
+	// Now is the clock.
+	Now func() time.Time
 }
 
-// Run gives the switches what they should have, once per Interval and when reservations change, until ctx ends.
+// New returns a loop without circuits. s is nil in a network without switches.
+func New(s Switches, a Agents, b Book, o Options) *Loop {
+	return &Loop{
+		switches: s, agents: a, book: b, term: o.Term, interval: cmp.Or(o.Interval, DefaultInterval), now: o.Now, began: o.Now(),
+		demand: demand{}, senders: map[key]*senders{}, cycle: cycle.New(o.Scheme),
+	}
+}
+
+// Run gives the switches what they should have, once per cycle and when reservations change, until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
 	changed := l.book.Watch(ctx)
-	tick := time.NewTicker(Interval)
-	defer tick.Stop()
+	last := l.interval * lastPart / wholePart
+	end := time.Now().Add(l.interval)
+	next := time.NewTimer(l.interval - last)
+	defer next.Stop()
 	l.Update()
-	for {
+	for glanced := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 			l.Update()
-		case <-tick.C:
-			l.Step(ctx)
+		case <-next.C:
+			if glanced {
+				l.Step(ctx)
+				if end = end.Add(l.interval); time.Until(end) < last { // it took too long
+					end = time.Now().Add(l.interval)
+				}
+				next.Reset(time.Until(end.Add(-last)))
+			} else {
+				l.Glance(ctx)
+				next.Reset(time.Until(end))
+			}
+			glanced = !glanced
 		}
 	}
 }
@@ -97,6 +145,7 @@ func (l *Loop) time() cycle.Time {
 
 // Update takes the reservations and the network as they are now.
 func (l *Loop) Update() {
+	l.glanced = nil // another point may limit a flow now, with other counters
 	all := l.current()
 	l.reservations = make(map[reserve.ID]reserve.Reservation, len(all))
 	for _, r := range all {
@@ -122,19 +171,18 @@ func (l *Loop) current() []reserve.Reservation {
 	return slices.DeleteFunc(l.book.List(), func(r reserve.Reservation) bool { return !now.Before(r.End.Add(grace)) })
 }
 
+// Glance reads what switches have counted before the last part of a cycle.
+func (l *Loop) Glance(ctx context.Context) { l.glanced = l.read(ctx) }
+
 // Step ends a cycle.
 func (l *Loop) Step(ctx context.Context) {
 	if l.book.Topology() != l.top || !maps.Equal(l.interfaces, l.agents.Interfaces()) {
 		l.Update()
 	}
-	readings := l.heard()
-	if len(l.plan) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, readTimeout)
-		defer cancel()
-		readings = append(readings, l.read(ctx)...)
-	}
+	readings := slices.Concat(l.heard(), l.glanced, l.read(ctx))
+	l.glanced = nil
 	ch := l.cycle.Step(l.time(), readings)
-	l.enforce(ch, l.demanded())
+	l.enforce(ch, l.demanded() || l.turned)
 	if len(ch.Removed) > 0 { // links on which nothing is reserved any more need no limit
 		l.Update()
 	}
@@ -142,6 +190,11 @@ func (l *Loop) Step(ctx context.Context) {
 
 // read returns what each flow has sent. Of a circuit with several paths each is taken to have an equal part.
 func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
+	if len(l.plan) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.interval/readPart)
+	defer cancel()
 	counted := l.switches.ReadCircuits(ctx)
 	for _, c := range l.plan {
 		r, ok := counted[c.Number]
@@ -152,6 +205,7 @@ func (l *Loop) read(ctx context.Context) (all []cycle.Reading) {
 		if c.shaped {
 			continue // its agent measures it
 		}
+		l.turned = l.senders[c.key].observe(r, c.Rate) || l.turned
 		parts := uint64(len(c.flows))
 		for _, f := range c.flows {
 			all = append(all, cycle.Reading{Flow: f, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts})
@@ -179,6 +233,7 @@ func (l *Loop) enforce(ch cycle.Changes, changed bool) {
 		return
 	}
 	now := planOf(l.reservations, flows, func(k key) bool { return l.demand.waits(k, l.now()) })
+	l.respond(now)
 	before := l.plan
 	l.plan = now
 	if !l.set || !now.same(before) {
@@ -186,14 +241,29 @@ func (l *Loop) enforce(ch cycle.Changes, changed bool) {
 		l.switches.SetCircuits(now.circuits())
 		return
 	}
-	limits := map[uint32]unit.Rate{}
+	limits := map[uint32]program.Limit{}
 	for i, c := range now {
-		if c.Rate != before[i].Rate {
-			limits[c.Number] = c.Rate
+		if c.Limit() != before[i].Limit() {
+			limits[c.Number] = c.Limit()
 		}
 	}
 	if len(limits) > 0 {
 		l.switches.SetLimits(limits)
+	}
+}
+
+// respond sets what is known of the senders of circuits, and forgets those of others.
+func (l *Loop) respond(p plan) {
+	before := l.senders
+	l.senders, l.turned = make(map[key]*senders, len(p)), false
+	for i := range p {
+		c := &p[i]
+		s := before[c.key]
+		if s == nil {
+			of := sendersOf(c.Circuit)
+			s = &of
+		}
+		l.senders[c.key], c.Unresponsive = s, s.unresponsive
 	}
 }
 

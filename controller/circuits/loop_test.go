@@ -54,7 +54,7 @@ func end(name string, at fabric.PortID) reserve.Endpoint {
 type plant struct {
 	sets   int // calls of SetCircuits
 	all    []program.Circuit
-	limits map[uint32]unit.Rate
+	limits map[uint32]program.Limit
 	offers map[string]unit.Rate
 	sums   map[uint32]live.CircuitReading
 	now    time.Time
@@ -62,15 +62,15 @@ type plant struct {
 
 func (p *plant) SetCircuits(all []program.Circuit) {
 	p.sets++
-	p.all, p.limits = all, map[uint32]unit.Rate{}
+	p.all, p.limits = all, map[uint32]program.Limit{}
 	for _, c := range all {
-		p.limits[c.Number] = c.Rate
+		p.limits[c.Number] = c.Limit()
 	}
 }
 
-func (p *plant) SetLimits(limits map[uint32]unit.Rate) {
-	for number, rate := range limits {
-		p.limits[number] = rate
+func (p *plant) SetLimits(limits map[uint32]program.Limit) {
+	for number, limit := range limits {
+		p.limits[number] = limit
 	}
 }
 
@@ -85,12 +85,15 @@ func (p *plant) ReadCircuits(context.Context) map[uint32]live.CircuitReading {
 }
 
 // run lets a second pass.
-func (p *plant) run() {
-	p.now = p.now.Add(time.Second)
+func (p *plant) run() { p.pass(time.Second) }
+
+func (p *plant) pass(d time.Duration) {
+	p.now = p.now.Add(d)
 	for _, c := range p.all {
 		r := p.sums[c.Number]
-		r.OfferedBytes += uint64(p.offers[c.Name]) / 8
-		r.PassedBytes += uint64(min(p.offers[c.Name], p.limits[c.Number])) / 8
+		r.Interval, r.Offered, r.Passed = d, p.offers[c.Name], min(p.offers[c.Name], p.limits[c.Number].Rate)
+		r.OfferedBytes += uint64(float64(r.Offered) / 8 * d.Seconds())
+		r.PassedBytes += uint64(float64(r.Passed) / 8 * d.Seconds())
 		p.sums[c.Number] = r
 	}
 }
@@ -99,7 +102,7 @@ func (p *plant) limit(t *testing.T, name string) unit.Rate {
 	t.Helper()
 	for _, c := range p.all {
 		if c.Name == name {
-			return p.limits[c.Number]
+			return p.limits[c.Number].Rate
 		}
 	}
 	t.Errorf("there is no circuit %q of %d", name, len(p.all))
@@ -118,7 +121,7 @@ func TestLoop(t *testing.T) {
 	if b.Book, err = reserve.NewBook(b.top, reserve.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	l := New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now })
+	l := New(p, &noAgents{}, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 1, Now: func() time.Time { return p.now }})
 	step := func(n int) {
 		for range n {
 			p.run()
@@ -176,7 +179,7 @@ func TestNoMeters(t *testing.T) {
 	if _, err := b.Admit(reserve.Request{ID: reserve.ID{Name: "video"}, Source: end("1", port(1, 1)), Destination: end("3", port(2, 1)), Class: 1, Forward: 20 * unit.Mbit, Duration: time.Minute}, p.now); err != nil {
 		t.Fatal(err)
 	}
-	New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now }).Update()
+	New(p, &noAgents{}, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 1, Now: func() time.Time { return p.now }}).Update()
 	if len(p.all) != 1 || p.all[0].Rate != 0 || len(p.all[0].Paths) != 1 {
 		t.Errorf("the circuits are %+v", p.all)
 	}
@@ -209,5 +212,37 @@ func TestNumbers(t *testing.T) {
 	}
 	if next := number(k, taken); next == first || next == 0 {
 		t.Errorf("a taken number %d is followed by %d", first, next)
+	}
+}
+
+// A rate that rose before the last part of a cycle is known at its end: the next limit is that rate, and not a mean.
+func TestGlance(t *testing.T) {
+	for glance, least := range map[bool]unit.Rate{true: 30 * unit.Mbit, false: 0} {
+		l, p, _, step := begin(t, time.Hour)
+		p.offers["acme/video forward"], p.offers[rest] = 22*unit.Mbit, 10*unit.Mbit
+		step(20)
+		before := p.limit(t, "acme/video forward")
+		part := func(d time.Duration, offers unit.Rate) {
+			p.offers["acme/video forward"] = offers
+			p.pass(d)
+		}
+		part(300*time.Millisecond, 22*unit.Mbit)
+		part(300*time.Millisecond, 30*unit.Mbit)
+		if glance {
+			l.Glance(t.Context())
+		}
+		part(400*time.Millisecond, 30*unit.Mbit)
+		l.Step(t.Context())
+		if got := p.limit(t, "acme/video forward"); got < least || !glance && got > 29*unit.Mbit {
+			t.Errorf("with a reading within the cycle: %v. The limit is %v after %v, want at least %v", glance, got, before, least)
+		}
+	}
+}
+
+func TestCheckInterval(t *testing.T) {
+	for d, ok := range map[time.Duration]bool{LeastInterval: true, DefaultInterval: true, MostInterval: true, LeastInterval - 1: false, MostInterval + 1: false} {
+		if err := CheckInterval(d); (err == nil) != ok {
+			t.Errorf("%v: %v", d, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/live"
+	"headgate.dev/headgate/fabric/program"
 	"headgate.dev/headgate/fabric/reserve"
 	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/share"
@@ -28,7 +29,7 @@ func begin(t *testing.T, lasts time.Duration) (l *Loop, p *plant, b *book, step 
 	}, p.now); err != nil {
 		t.Fatal(err)
 	}
-	l = New(p, &noAgents{}, b, share.NewAdaptive(share.DefaultQuantum), 1, func() time.Time { return p.now })
+	l = New(p, &noAgents{}, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 1, Now: func() time.Time { return p.now }})
 	l.Update()
 	return l, p, b, func(n int) {
 		for range n {
@@ -115,7 +116,7 @@ func TestUsageUnmet(t *testing.T) {
 	p.offers["acme/video forward"] = 30 * unit.Mbit
 	for range 10 {
 		for number := range p.limits {
-			p.limits[number] = 10 * unit.Mbit // a switch that does not do as it was told
+			p.limits[number] = program.Limit{Rate: 10 * unit.Mbit} // a switch that does not do as it was told
 		}
 		step(1)
 	}

@@ -2,6 +2,8 @@ package points
 
 import (
 	"net/netip"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,15 +108,20 @@ func TestCollector(t *testing.T) {
 			{Key: key, PeriodNs: int64(period), OfferedBytes: offered, DeliveredBytes: delivered, QueuedNs: int64(queued), LimitBps: limit, Drops: 3},
 		}}
 	}
-	c.Add(report("a", time.Second, 3000, 2000, time.Second/2, 5))
-	c.Add(report("a", 3*time.Second, 9000, 6000, 3*time.Second/2, 6))
+	c.Add(report("a", 2*time.Second, 3000, 2000, time.Second, 5))
+	c.Add(report("a", time.Second, 3000, 1000, 0, 5))
+	c.Add(report("a", time.Second, 1000, 1000, time.Second, 6))
 	c.Add(report("b", 0, 1, 1, 0, 1)) // no time
-	got := c.Take()
-	want := Measured{Offered: 24000, Delivered: 16000, Queued: 0.5, Drops: 6, Limit: 6, Period: 4 * time.Second}
-	if len(got) != 1 || got["a"] != want {
+	got := c.Take(time.Second + 1)
+	want := Measured{Parts: []Part{{12000, 8000, 2 * time.Second}, {16000, 8000, 2 * time.Second}}, Queued: 0.5, Drops: 9, Limit: 6}
+	if len(got) != 1 || !reflect.DeepEqual(got["a"], want) {
 		t.Errorf("measured is %+v, want %+v", got, want)
 	}
-	if got := c.Take(); len(got) > 0 {
+	c.Add(report("a", time.Second, 3000, 2000, time.Second, 5))
+	if one := c.Take(2 * time.Second)["a"]; !slices.Equal(one.Parts, []Part{{24000, 16000, time.Second}}) {
+		t.Errorf("of one report measured is %+v", one)
+	}
+	if got := c.Take(time.Second); len(got) > 0 {
 		t.Errorf("without a report measured is %+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/controller"
@@ -36,6 +37,8 @@ type Options struct {
 	OpenFlow string
 	// Scheme is how unused reserved bandwidth is lent, by its name in cycle.SchemeNamed.
 	Scheme string
+	// Cycle is how often limits follow what reservations use; 0 is the default.
+	Cycle time.Duration
 	// Metrics is the address at which metrics are served; "" disables them.
 	Metrics string
 	// Version is the version that clients see.
@@ -86,7 +89,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Name: o.Name, Hosts: o.certificateNames(), AgentAddresses: o.agentAddresses(), Peers: o.peerAddresses(), Version: o.Version,
 		API:      net.JoinHostPort(o.Listen, portText(o.Controllers.API)),
 		Agents:   net.JoinHostPort(o.Listen, portText(o.Controllers.Agents)),
-		OpenFlow: o.OpenFlow, Scheme: o.Scheme, FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize, Leases: dir,
+		OpenFlow: o.OpenFlow, Scheme: o.Scheme, Cycle: o.Cycle, FreeSpace: o.freeSpace(), Metrics: listener, BucketSize: o.BucketSize, Leases: dir,
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/program"
-	"headgate.dev/headgate/unit"
 )
 
 // Circuits change to new paths without a loss: first the switches after the first get the new paths, then the first one sends by them, and then
@@ -30,7 +29,7 @@ type circuits struct {
 	// coming and going are circuits whose paths are carried too: frames take them soon, or can be on their way by them.
 	coming []program.Circuit
 	going  []going
-	limits map[uint32]unit.Rate
+	limits map[uint32]program.Limit
 	// wanted is the newest list.
 	wanted   []program.Circuit
 	readings map[uint32]*tally
@@ -65,13 +64,13 @@ func (n *Network) SetCircuits(all []program.Circuit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := &n.circuits
-	was := make(map[uint32]unit.Rate, len(c.wanted))
+	was := make(map[uint32]program.Limit, len(c.wanted))
 	for _, one := range c.wanted {
-		was[one.Number] = one.Rate
+		was[one.Number] = one.Limit()
 	}
-	limits, readings := make(map[uint32]unit.Rate, len(all)), make(map[uint32]*tally, len(all))
+	limits, readings := make(map[uint32]program.Limit, len(all)), make(map[uint32]*tally, len(all))
 	for _, one := range all {
-		if limit, ok := c.limits[one.Number]; ok && was[one.Number] == one.Rate {
+		if limit, ok := c.limits[one.Number]; ok && was[one.Number] == one.Limit() {
 			limits[one.Number] = limit
 		}
 		if t := c.readings[one.Number]; t != nil {

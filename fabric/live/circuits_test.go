@@ -41,7 +41,7 @@ func (w *world) circuit(number uint32, rate unit.Rate, path ...int) program.Circ
 	host := func(n int) fabric.PortID { return fabric.PortID{Switch: fabric.DPID(n + 1), Port: 1} }
 	return program.Circuit{
 		Number: number, From: host(from), To: host(to), Rate: rate, Class: 1, Paths: []fabric.Path{w.path(path...)},
-		Destination: netip.PrefixFrom(w.hosts[to].Addr(false), 32), Flows: []program.Traffic{{Protocol: 17}},
+		Destination: netip.PrefixFrom(w.hosts[to].Addr(false), 32), Flows: []program.Traffic{{Protocol: 17}}, Unresponsive: true,
 	}
 }
 
@@ -113,7 +113,7 @@ func TestCircuits(t *testing.T) {
 		meters, flows := w.sent(openflow.TypeMeterMod), w.sent(openflow.TypeFlowMod)
 		for _, limit := range []unit.Rate{5 * unit.Mbit, 5 * unit.Mbit, 20 * unit.Mbit} {
 			time.Sleep(500 * time.Millisecond)
-			w.live.SetLimits(map[uint32]unit.Rate{7: limit, 8: unit.Mbit})
+			w.live.SetLimits(map[uint32]program.Limit{7: {Rate: limit, Unresponsive: true}, 8: {Rate: unit.Mbit}})
 		}
 		time.Sleep(time.Second)
 		w.read()

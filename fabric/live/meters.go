@@ -147,21 +147,21 @@ func since(before, now uint64) uint64 {
 	return now - before
 }
 
-// SetLimits changes the limits of circuits, in bit/s of layer 2, and leaves those of others as they are. It changes meters alone: each that changes
-// takes one message. It does not wait. A limit holds until the next one, or until SetCircuits changes the circuit's rate. Circuits that share a meter are
+// SetLimits changes the limits of circuits, and leaves those of others as they are. It changes meters alone: each that changes
+// takes one message. It does not wait. A limit holds until the next one, or until SetCircuits changes the circuit's own. Circuits that share a meter are
 // held to the sum.
-func (n *Network) SetLimits(limits map[uint32]unit.Rate) {
+func (n *Network) SetLimits(limits map[uint32]program.Limit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.circuits.limits == nil {
-		n.circuits.limits = map[uint32]unit.Rate{}
+		n.circuits.limits = map[uint32]program.Limit{}
 	}
 	at := map[fabric.DPID]bool{}
-	for number, rate := range limits {
-		if was, ok := n.circuits.limits[number]; ok && was == rate {
+	for number, limit := range limits {
+		if was, ok := n.circuits.limits[number]; ok && was == limit {
 			continue
 		}
-		n.circuits.limits[number] = rate
+		n.circuits.limits[number] = limit
 		if n.plan != nil {
 			if c, ok := n.plan.Circuits.State(number); ok && c.Meter != 0 {
 				at[c.At()] = true

@@ -32,6 +32,9 @@ type Circuit struct {
 	Spare fabric.Path
 	// Rate is the limit, in bit/s of layer 2. 0 is none: a host or a router limits the traffic.
 	Rate unit.Rate
+	// Unresponsive is traffic whose senders do not send less when packets are dropped, as UDP: its meter has a small burst. TCP needs a
+	// larger one to come near its rate.
+	Unresponsive bool
 	// Class is 1 to 4, the first to be served first. Circuits of one class share a meter if a switch has too few.
 	Class int
 	// DSCP is set in the IP packets of the circuit, 1 to 63. 0 leaves it as it is.
@@ -40,7 +43,7 @@ type Circuit struct {
 	// It needs no meter and nothing on other switches. Where the first switch has too few tables for that the circuit does not wait.
 	Waiting bool
 	// Unreserved makes it all traffic without a circuit that the switch of From sends by port From to another switch. It has a Number,
-	// a Name, From and a Rate, and nothing else.
+	// a Name, From, a Rate and Unresponsive, and nothing else.
 	Unreserved bool
 }
 
@@ -68,19 +71,14 @@ var portFields = map[uint8][2]openflow.FieldID{
 // are 30 masks each, 900 flows.
 const maxMatches = 1024
 
-// udpOnly reports whether nothing but UDP is in the circuit, or it is Unreserved: each change of a meter fills its bucket, and with that of half
-// a second what is not reserved had half a second of its rate more after each.
-func (c *Circuit) udpOnly() bool {
-	if c.Unreserved {
-		return true
-	}
-	for _, f := range c.Flows {
-		if f.Protocol != protocolUDP {
-			return false
-		}
-	}
-	return len(c.Flows) > 0
+// Limit is what a circuit is held to.
+type Limit struct {
+	Rate         unit.Rate // in bit/s of layer 2
+	Unresponsive bool      // as of a Circuit
 }
+
+// Limit returns what a circuit is held to until that is changed.
+func (c *Circuit) Limit() Limit { return Limit{c.Rate, c.Unresponsive} }
 
 // check reports what a circuit cannot have. Paths are checked against the network (live).
 func (c *Circuit) check() error {

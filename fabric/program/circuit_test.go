@@ -226,7 +226,7 @@ func ring(t *testing.T, kinds ...model) (*world, Circuit) {
 	w := newWorld(t, 5, [][2]int{{0, 1}, {1, 3}, {0, 2}, {2, 3}, {0, 4}, {4, 3}}, kinds...)
 	return w, Circuit{
 		Number: 7, From: hostPort(0), To: hostPort(3), Paths: []fabric.Path{w.path(0, 1, 3)}, Rate: 10 * unit.Mbit, Class: 1,
-		Source: netip.PrefixFrom(addrsOf(0)[0], 32), Destination: netip.PrefixFrom(addrsOf(3)[0], 32), Flows: []Traffic{{Protocol: protocolUDP}},
+		Source: netip.PrefixFrom(addrsOf(0)[0], 32), Destination: netip.PrefixFrom(addrsOf(3)[0], 32), Flows: []Traffic{{Protocol: protocolUDP}}, Unresponsive: true,
 	}
 }
 
@@ -321,7 +321,7 @@ func TestUnreserved(t *testing.T) {
 	}
 }
 
-// effort, and that is visible.
+// A circuit has its spare path when its own is cut, also after a new plan. When both are cut it is best effort, and that is visible.
 func TestSparePath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, c := ring(t)
@@ -463,7 +463,7 @@ func TestSharedMeters(t *testing.T) {
 			w, c := ring(t, kind)
 			var all []Circuit
 			for n := range uint32(6) {
-				c.Number, c.Flows = n+1, []Traffic{{Protocol: protocolUDP, Source: Ports{uint16(n + 1), uint16(n + 1)}}}
+				c.Number, c.Unresponsive, c.Flows = n+1, true, []Traffic{{Protocol: protocolUDP, Source: Ports{uint16(n + 1), uint16(n + 1)}}}
 				c.Class, c.Rate = 1+int(n/4), unit.Rate(n+1)*unit.Mbit+1 // four of class 1, two of class 2
 				all = append(all, c)
 			}
@@ -507,20 +507,21 @@ func TestSharedMeters(t *testing.T) {
 // The band of a meter: whole kbit/s that are not less than the rate, 40 ms, a fifth or half a second of it, and no bucket of less than two frames.
 func TestMeterBand(t *testing.T) {
 	for _, c := range []struct {
-		rate        unit.Rate
-		udp, rest   bool
-		kbit, burst uint32
+		rate               unit.Rate
+		unresponsive, rest bool
+		kbit, burst        uint32
 	}{
 		{unit.Gbit, true, false, 1e6, 4e4},
 		{unit.Gbit, false, false, 1e6, 5e5},
 		{unit.Gbit, false, true, 1e6, 2e5},
+		{unit.Gbit, true, true, 1e6, 4e4},
 		{20*unit.Mbit + 1, false, false, 20001, 10001},
 		{100 * unit.Kbit, true, false, 100, leastBurst},
 		{0, true, false, 1, leastBurst},
 	} {
-		_, bands := circuitMeter{udp: c.udp, rest: c.rest}.band(c.rate)
+		_, bands := circuitMeter{rest: c.rest}.band(Limit{c.rate, c.unresponsive})
 		if got := bands[0].(openflow.DropBand); got.Rate != c.kbit || got.Burst != c.burst {
-			t.Errorf("%v, UDP %v: %+v", c.rate, c.udp, got)
+			t.Errorf("%v, unresponsive %v: %+v", c.rate, c.unresponsive, got)
 		}
 	}
 }

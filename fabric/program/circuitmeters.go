@@ -11,15 +11,14 @@ import (
 )
 
 // The bursts of meters, in parts of a second of the rate: with these UDP has its rate exactly, and TCP comes near it. A meter without a burst
-// has one of a second in Open vSwitch (measured with 3.1 on its userspace datapath).
+// has one of a second in Open vSwitch (measured with 3.1 on its userspace datapath). A bucket is full after each pause, and after each change of
+// the meter.
 const (
-	// With a tenth of a second for UDP a flow passed more than 105 % of its limit in up to 3 % of the seconds, of 440 (bench reservations, exact): a bucket
-	// is full after each pause, and after each change of the meter. With 40 ms it was in one at most.
-	burstUDP, burstTCP = 25, 2
-	// The limit of what is not reserved changes whenever reservations grow or shrink, and each change fills the bucket. Half a second of the rate is more than
-	// the queue of a link holds: of the paper's flows on 5 Mbit/s, half of it unreserved, 5.5 % of what reservations sent was lost, 1.2 % with a fifth
-	// of a second (bench reservations, scenarios/udp/5Mbit/50/controlled), and of flows inside their limits 4.8 and 0.8 % (exact/lost). Price: all flows together got 98.8 % of the ideal instead of 99.6. With a tenth, TCP
-	// that is not reserved had 3/4 of its rate.
+	// With a tenth of a second for UDP a flow passed more than 105 % of its limit in up to 3 % of the seconds, of 440 (bench reservations, exact).
+	// With 40 ms it was in one at most.
+	burstUnresponsive, burstTCP = 25, 2
+	// The limit of what is not reserved changes whenever reservations grow or shrink. Half a second of its rate is more than the queue of a link
+	// holds, and reservations lost packets there; with a tenth, TCP that is not reserved had 3/4 of its rate.
 	burstRest = 5
 	// leastBurst is in kbit: two frames of 1,522 bytes. A bucket with less would pass less than its rate.
 	leastBurst = 25
@@ -27,14 +26,13 @@ const (
 
 // circuitMeter is a meter of circuits.
 type circuitMeter struct {
-	numbers []uint32  // of the circuits, sorted
-	rate    unit.Rate // the sum of theirs
-	udp     bool      // nothing but UDP passes it
-	rest    bool      // what is not reserved passes it
+	numbers []uint32 // of the circuits, sorted
+	limit   Limit    // the sum of theirs, unresponsive if all are
+	rest    bool     // what is not reserved passes it
 }
 
 func (m circuitMeter) equal(o circuitMeter) bool {
-	return m.rate == o.rate && m.udp == o.udp && m.rest == o.rest && slices.Equal(m.numbers, o.numbers)
+	return m.limit == o.limit && m.rest == o.rest && slices.Equal(m.numbers, o.numbers)
 }
 
 // assignMeters gives the circuits of a switch meters, begins and circuits in the same order. If it has too few, all circuits of a class
@@ -84,10 +82,10 @@ func (p *circuitPlanner) assignMeters(s fabric.Switch, begins []begin, circuits 
 				continue
 			}
 			left--
-			m := circuitMeter{udp: true, rest: circuits[set[0]].Unreserved}
+			m := circuitMeter{limit: Limit{Unresponsive: true}, rest: circuits[set[0]].Unreserved}
 			id := openflow.MeterID(1 + ids.take(circuits[set[0]].Number))
 			for _, n := range set {
-				m.numbers, m.rate, m.udp = append(m.numbers, circuits[n].Number), m.rate+circuits[n].Rate, m.udp && circuits[n].udpOnly()
+				m.numbers, m.limit = append(m.numbers, circuits[n].Number), m.limit.and(circuits[n].Limit())
 				begins[n].meter = id
 			}
 			slices.Sort(m.numbers)
@@ -129,46 +127,50 @@ func metersFor(s fabric.Switch) int {
 	return max(all, 0)
 }
 
-// band returns the flags and the band of a meter with a rate: it drops what exceeds it.
-func (m circuitMeter) band(rate unit.Rate) (openflow.MeterFlags, []openflow.Band) {
-	kbits := (max(rate, 1) + unit.Kbit - 1) / unit.Kbit
+// and returns the limit of two circuits together.
+func (l Limit) and(o Limit) Limit { return Limit{l.Rate + o.Rate, l.Unresponsive && o.Unresponsive} }
+
+// band returns the flags and the band of a meter with a limit: it drops what exceeds it.
+func (m circuitMeter) band(l Limit) (openflow.MeterFlags, []openflow.Band) {
+	kbits := (max(l.Rate, 1) + unit.Kbit - 1) / unit.Kbit
 	kbits = min(kbits, 1<<32-1)
 	part := unit.Rate(burstTCP)
 	switch {
+	case l.Unresponsive:
+		part = burstUnresponsive
 	case m.rest:
 		part = burstRest
-	case m.udp:
-		part = burstUDP
 	}
 	burst := max((kbits+part-1)/part, leastBurst)
 	return openflow.MeterKbps | openflow.MeterBurst, []openflow.Band{openflow.DropBand{BandLimit: openflow.BandLimit{Rate: uint32(kbits), Burst: uint32(burst)}}}
 }
 
-// meterOf returns a meter of circuits with a rate.
-func (m circuitMeter) meter(id openflow.MeterID, rate unit.Rate) Meter {
+// meter returns a meter of circuits with a limit.
+func (m circuitMeter) meter(id openflow.MeterID, l Limit) Meter {
 	why := fmt.Sprintf("hold circuit %d to its rate", m.numbers[0])
 	if len(m.numbers) > 1 {
 		why = fmt.Sprintf("hold %d circuits to the sum of their rates, circuit %d among them", len(m.numbers), m.numbers[0])
 	}
-	flags, bands := m.band(rate)
+	flags, bands := m.band(l)
 	return Meter{ID: id, Flags: flags, Bands: bands, Why: why}
 }
 
-// Limits returns the meters of a switch with the limits of circuits in place of their rates: those that have none in limits keep theirs.
-func (c *Circuits) Limits(id fabric.DPID, limits map[uint32]unit.Rate) (all []Meter) {
+// Limits returns the meters of a switch with limits in place of those that circuits began with: those that have none in limits keep theirs.
+func (c *Circuits) Limits(id fabric.DPID, limits map[uint32]Limit) (all []Meter) {
 	if c == nil {
 		return nil
 	}
 	for n, m := range c.meters[id] {
-		rate := unit.Rate(0)
+		sum := Limit{Unresponsive: true}
 		for _, number := range m.numbers {
 			if limit, ok := limits[number]; ok {
-				rate += limit
+				sum = sum.and(limit)
 			} else {
-				rate += c.states[number].Rate
+				s := c.states[number]
+				sum = sum.and(s.Limit())
 			}
 		}
-		all = append(all, m.meter(n, rate))
+		all = append(all, m.meter(n, sum))
 	}
 	slices.SortFunc(all, func(a, b Meter) int { return cmp.Compare(a.ID, b.ID) })
 	return all

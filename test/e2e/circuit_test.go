@@ -57,7 +57,7 @@ func TestCircuitOpenVSwitch(t *testing.T) {
 		}
 	}
 	n.SetCircuits([]program.Circuit{{
-		Number: 5, Name: "test", From: begin.At, To: end.At, Destination: netip.PrefixFrom(to, 32), Rate: 2 * unit.Mbit, Class: 1, DSCP: 46,
+		Number: 5, Name: "test", From: begin.At, To: end.At, Destination: netip.PrefixFrom(to, 32), Rate: 2 * unit.Mbit, Class: 1, DSCP: 46, Unresponsive: true,
 		Flows: []program.Traffic{{Protocol: 17, Destination: program.Ports{First: 5000, Last: 5999}}},
 		Paths: []fabric.Path{path(1, 2, 3), path(1, 4, 3)}, Spare: path(1, 3),
 	}})
@@ -125,7 +125,7 @@ func TestCircuitOpenVSwitch(t *testing.T) {
 	if r.Offered < 5*unit.Mbit {
 		t.Errorf("the meter is offered %v of 8 Mbit/s", r.Offered)
 	}
-	n.SetLimits(map[uint32]unit.Rate{5: 4 * unit.Mbit})
+	n.SetLimits(map[uint32]program.Limit{5: {Rate: 4 * unit.Mbit, Unresponsive: true}})
 	time.Sleep(time.Second)
 	r, rate = measure()
 	t.Logf("%+v, %.0f bit/s received", r, rate)

@@ -127,7 +127,7 @@ func TestSeizures(t *testing.T) {
 func TestFalseSeizures(t *testing.T) {
 	count := map[string]uint64{}
 	for _, name := range []string{"thesis", DefaultScheme} {
-		scheme, err := SchemeNamed(name)
+		scheme, err := SchemeNamed(name, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestFalseSeizures(t *testing.T) {
 	if count["thesis"] < 50 || count[DefaultScheme] > 1 {
 		t.Errorf("false seizures in ten minutes: %v", count)
 	}
-	if _, err := SchemeNamed("best"); err == nil {
+	if _, err := SchemeNamed("best", time.Second); err == nil {
 		t.Error("there is no such scheme")
 	}
 }

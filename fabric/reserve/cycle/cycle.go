@@ -26,7 +26,7 @@ type Cycle struct {
 	// ended are the accounts of flows that ended in the current minute.
 	ended []Minute
 	// scratch of Step
-	offered []unit.Rate
+	offered, ends []unit.Rate
 }
 
 // state is what is known of a flow.
@@ -41,6 +41,7 @@ type state struct {
 	// In the current step: whether a reading arrived, whether it gave a rate, and what it measured.
 	heard, fresh bool
 	step         measured
+	end          unit.Rate // offered in the last part of the step
 	// ran reports whether the flow has been measured, missing in how many cycles since then it was not.
 	ran     bool
 	missing uint64
@@ -91,8 +92,8 @@ func samePorts(a, b map[fabric.PortID]unit.Rate) bool {
 	return true
 }
 
-// Step ends a cycle: it takes the readings that have arrived since the last one, in any order, and returns the limits of
-// the next cycle. A flow without a reading repeats its latest rate, and one that was never measured counts as one that
+// Step ends a cycle: it takes the readings that have arrived since the last one, those of a flow in their order, and returns the limits of
+// the next cycle. If a flow has several, the scheme may learn from the last ones what it does at the end of the cycle. A flow without a reading repeats its latest rate, and one that was never measured counts as one that
 // uses its reservation. Readings of unknown flows are ignored.
 func (c *Cycle) Step(t Time, readings []Reading) Changes {
 	var ch Changes
@@ -103,9 +104,13 @@ func (c *Cycle) Step(t Time, readings []Reading) Changes {
 	if replaced {
 		c.rebuild(&ch)
 	}
-	c.offered = c.offered[:0]
+	c.offered, c.ends = c.offered[:0], c.ends[:0]
 	for _, s := range c.states {
-		c.offered = append(c.offered, c.demand(s))
+		c.offered = append(c.offered, c.demand(s, func(s *state) unit.Rate { return s.offered }))
+		c.ends = append(c.ends, c.demand(s, func(s *state) unit.Rate { return s.end }))
+	}
+	if e, ok := c.scheme.(share.Ender); ok {
+		e.End(c.ends)
 	}
 	var limits []unit.Rate
 	if replaced {
@@ -125,20 +130,26 @@ func (c *Cycle) Step(t Time, readings []Reading) Changes {
 // measure takes readings and adds them to the accounts.
 func (c *Cycle) measure(readings []Reading, ch *Changes) {
 	for _, s := range c.states {
-		s.heard, s.fresh = false, false
+		s.heard, s.fresh, s.step, s.end = false, false, measured{}, s.offered
 	}
 	for _, r := range readings {
 		s := c.byID[r.Flow]
-		if s == nil || s.fresh {
+		if s == nil {
 			continue
 		}
 		first := !s.known
-		if s.step, s.fresh = s.meter.take(r, s.limit); s.fresh {
-			s.ran = true
-			s.offered = s.step.rate()
-			s.delivered = s.step.deliveredRate()
+		m, ok := s.meter.take(r, s.limit)
+		if ok {
+			s.ran, s.fresh = true, true
+			s.step.add(m)
+			s.end = m.rate()
 		}
-		s.heard = s.fresh || first
+		s.heard = s.heard || ok || first
+	}
+	for _, s := range c.states {
+		if s.fresh {
+			s.offered, s.delivered = s.step.rate(), s.step.deliveredRate()
+		}
 	}
 	c.lending.begin()
 	for _, s := range c.states {
@@ -161,17 +172,17 @@ func (c *Cycle) measure(readings []Reading, ch *Changes) {
 	}
 }
 
-// demand returns the offered rate that the scheme gets for a flow.
-func (c *Cycle) demand(s *state) unit.Rate {
+// demand returns the offered rate that the scheme gets for a flow, of one kind of rate.
+func (c *Cycle) demand(s *state, rate func(*state) unit.Rate) unit.Rate {
 	if len(s.spares) == 0 {
 		if s.ran {
-			return s.offered
+			return rate(s)
 		}
 		return s.reserved
 	}
 	var most unit.Rate
 	for _, i := range s.spares {
-		most = max(most, c.demand(c.states[i]))
+		most = max(most, c.demand(c.states[i], rate))
 	}
 	return min(most, s.reserved)
 }

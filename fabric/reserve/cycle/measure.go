@@ -29,6 +29,10 @@ type measured struct {
 func (m measured) rate() unit.Rate          { return m.rateOf(m.offered) }
 func (m measured) deliveredRate() unit.Rate { return m.rateOf(m.delivered) }
 
+func (m *measured) add(more measured) {
+	m.took, m.offered, m.delivered = m.took+more.took, m.offered+more.offered, m.delivered+more.delivered
+}
+
 func (m measured) rateOf(bytes uint64) unit.Rate {
 	return unit.Rate(min(float64(bytes)*8/m.took.Seconds()+0.5, float64(unit.MaxRate)))
 }
