@@ -28,9 +28,18 @@ func exactCases(d *bench.Draw) []bench.Case {
 				bench.NewClaim("exact/adaptive", over+"with limits that follow random demand", over105).WithPaper(5),
 			},
 		},
-		{
-			Name: "exact/lost", Takes: bench.Takes(22*time.Second, 130*time.Second), Run: inside,
-			Claims: []bench.Claim{bench.NewClaim("exact/lost", "datagrams of QoS flows that are lost inside their limits, while others overload the link", lostPart).WithPaper(5)},
+		lostCase(traffic.UDP), lostCase(traffic.TCP),
+	}
+}
+
+// lostCase is QoS flows inside their limits, beside a rest of a protocol.
+func lostCase(rest traffic.Protocol) bench.Case {
+	id := "exact/lost/" + string(rest)
+	return bench.Case{
+		Name: id, Takes: bench.Takes(bench.Pick(rest == traffic.UDP, 22*time.Second, 0), 130*time.Second),
+		Run: func(ctx context.Context, r *bench.Run) error { return inside(ctx, r, id, rest) },
+		Claims: []bench.Claim{
+			bench.NewClaim(id, fmt.Sprintf("datagrams of QoS flows that are lost inside their limits, while another QoS flow and a rest of %s overload the link", strings.ToUpper(string(rest))), lostPart).WithPaper(5),
 		},
 	}
 }
@@ -94,8 +103,14 @@ func exact(ctx context.Context, r *bench.Run, scheme string, seed uint64) (err e
 	return nil
 }
 
-// inside lets four flows send somewhat less than is reserved, while a fifth reservation and the rest overload the link.
-func inside(ctx context.Context, r *bench.Run) (err error) {
+// restFlows is how many flows of TCP are what is not reserved.
+const restFlows = 4
+
+// inside lets three flows send somewhat less than is reserved, while a fourth reservation and the rest overload the link.
+func inside(ctx context.Context, r *bench.Run, id string, rest traffic.Protocol) (err error) {
+	if r.Quick && !r.Few && rest == traffic.TCP {
+		return errFull
+	}
 	const factor = 10
 	table := sharetest.Scenarios[3].At(factor)
 	n, err := thesis(sharetest.LinkRate * factor).up(ctx)
@@ -109,7 +124,15 @@ func inside(ctx context.Context, r *bench.Run) (err error) {
 		one := traffic.Flow{Name: strings.ToLower(f.Name), From: hostName(i + 1), To: hostName(i + 6), Protocol: traffic.UDP, DstPort: uint16(5001 + i), Schedule: traffic.Constant(f.Reserved * 97 / 100)}
 		switch f.Class {
 		case share.BestEffort:
-			one.Schedule = traffic.Constant(3 * sharetest.LinkRate * factor / 5)
+			one.Schedule, one.Protocol = traffic.Constant(3*sharetest.LinkRate*factor/5), rest
+			if rest == traffic.TCP {
+				one.Schedule = traffic.Constant(3 * sharetest.LinkRate * factor / 5 / restFlows)
+				for k := range restFlows - 1 {
+					more := one
+					more.Name, more.DstPort = fmt.Sprint(one.Name, k+2), one.DstPort+uint16(k+1)
+					flows = append(flows, more)
+				}
+			}
 		case 4: // offers more than it has
 			one.Schedule = traffic.Constant(2 * f.Reserved)
 			fallthrough
@@ -140,8 +163,14 @@ func inside(ctx context.Context, r *bench.Run) (err error) {
 		return errors.New("nothing was sent")
 	}
 	sheet := r.Sheet(bench.Ours)
-	sheet.Set("exact/lost", 100*float64(lost)/float64(sent))
+	sheet.Set(id, 100*float64(lost)/float64(sent))
 	over := result.Flow("qos4").Total
-	sheet.Note("exact/lost", "%d of %d datagrams of three flows at 97 %% of their reservations, from the first second on; a fourth offers twice its reservation and loses %.0f %%, and the rest has %v", lost, sent, 100*float64(over.LostDatagrams)/float64(max(1, over.Datagrams)), unit.Rate(result.Flow("be").Total.DeliveredRate()))
+	var got float64
+	for _, f := range flows {
+		if strings.HasPrefix(f.Name, "be") {
+			got += result.Flow(f.Name).Total.DeliveredRate()
+		}
+	}
+	sheet.Note(id, "%d of %d datagrams of three flows at 97 %% of their reservations, from the first second on; a fourth offers twice its reservation and loses %.0f %%, and the rest has %v", lost, sent, 100*float64(over.LostDatagrams)/float64(max(1, over.Datagrams)), unit.Rate(got))
 	return nil
 }

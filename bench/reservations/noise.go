@@ -21,7 +21,8 @@ func noiseCases(d *bench.Draw) (all []bench.Case) {
 		id := fmt.Sprintf("noise/%d", percent)
 		all = append(all, bench.Case{
 			Name: id, Drawn: fmt.Sprintf("noise of seed %d", d.Seed()), Takes: bench.Takes(0, 11*time.Minute),
-			Run: func(ctx context.Context, r *bench.Run) error { return noise(ctx, r, percent, d.Seed()) },
+			Run:       func(ctx context.Context, r *bench.Run) error { return noise(ctx, r, percent, d.Seed()) },
+			Alongside: func(bool) string { return "noise" },
 			Claims: []bench.Claim{
 				bench.NewClaim(id+"/false", fmt.Sprintf("seizures that are handed back within 3 cycles, of %d constant flows whose rates of each second have a standard deviation of %d %%", noisyFlows, percent), falsely),
 				bench.NewClaim(id+"/fall", "until the limit of a flow has followed a fall of 20 % by half of it, the last of all flows", seenIn3),

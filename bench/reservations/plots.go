@@ -21,7 +21,7 @@ func plots(claims []bench.Claim) (all []plot.Plot) {
 				Row: "scenarios", File: part.file + "-" + strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(row.prefix, "scenarios/"), "/"), "/", "-"),
 				Title: part.title + " (" + row.what + ")", Y: "% of the ideal", Caption: "By unreserved part of the link, with controlled (c) and random (r) rates. A missing bar was not measured.", Bars: &plot.Bars{},
 			}
-			for _, name := range append([]string{bench.Ours}, peerNames()...) {
+			for _, name := range append([]string{bench.Ours}, namesOf(peers)...) {
 				p.Bars.Sets = append(p.Bars.Sets, plot.BarSet{Name: name})
 			}
 			for _, c := range claims {

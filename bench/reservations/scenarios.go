@@ -38,8 +38,8 @@ var (
 	peers = []method{queueMethod, thesisMethod, staticMethod, hybridMethod}
 )
 
-func peerNames() (all []string) {
-	for _, m := range peers {
+func namesOf(methods []method) (all []string) {
+	for _, m := range methods {
 		all = append(all, m.name)
 	}
 	return all
@@ -92,6 +92,9 @@ func scenarioCases(d *bench.Draw) (all []bench.Case) {
 			for _, table := range sharetest.Scenarios {
 				for _, random := range []bool{false, true} {
 					s := scenario{"scenarios", table, random, factor, p, d.Seed(), peers}
+					if factor == fast && (p == traffic.TCP || !table.Paper) {
+						s.methods = []method{queueMethod} // the methods one after the other take 10 min for each case
+					}
 					all = append(all, s.benchCase())
 				}
 			}
@@ -101,10 +104,7 @@ func scenarioCases(d *bench.Draw) (all []bench.Case) {
 }
 
 func (s scenario) benchCase() bench.Case {
-	names := peerNames()
-	if s.methods == nil {
-		names = nil
-	}
+	names := namesOf(s.methods)
 	id := s.id()
 	c := bench.Case{
 		Name: id, Run: s.run, Claims: []bench.Claim{
@@ -121,13 +121,13 @@ func (s scenario) benchCase() bench.Case {
 			}
 			return each
 		},
-		Alongside: func(quick bool) string { return bench.Pick(quick && s.together(), s.row, "") },
+		Alongside: s.alongside,
 	}
 	if s.random {
 		c.Drawn = fmt.Sprintf("rates of seed %d", s.seed)
 	}
 	if s.methods != nil {
-		c.Claims = append(c.Claims, bench.NewClaim(id+"/queues", "what the QoS flows got more than with queues", overQueues, thesisMethod.name, staticMethod.name, hybridMethod.name))
+		c.Claims = append(c.Claims, bench.NewClaim(id+"/queues", "what the QoS flows got more than with queues", overQueues, slices.DeleteFunc(namesOf(s.methods), func(name string) bool { return name == queueMethod.name })...))
 	} else if s.protocol == traffic.TCP {
 		c.Claims = append(c.Claims, bench.NewClaim(id+"/retransmissions", "segments that QoS flows sent again in intervals in which they offered no more than is reserved", noSegments))
 	}
@@ -148,6 +148,19 @@ func (s scenario) paperGain() float64 { return bench.Pick(s.random, paperRandom2
 
 // together reports whether all methods are measured at the same time: at 5 Mbit/s they load the machine little.
 func (s scenario) together() bool { return s.factor == slow }
+
+// alongside returns the batch of cases that run at the same time: all of a smoke run, and those of routers that differ in the table alone.
+func (s scenario) alongside(quick bool) string {
+	switch {
+	case !s.together():
+		return ""
+	case quick:
+		return s.row
+	case s.methods == nil:
+		return fmt.Sprint(s.row, s.protocol, s.random)
+	}
+	return ""
+}
 
 // got is what flows got in a run, as parts of the ideal in percent.
 type got struct {

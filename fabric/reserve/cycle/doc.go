@@ -47,6 +47,9 @@
 // measured counts as one that uses its reservation. Both are counted as missing. When a limit changes within an interval,
 // and the point does not count what it passed, the latest limit stands for the whole interval.
 //
+// A flow may have several readings in a cycle. The scheme then also gets the rate between the last two (share.Ender), so that it sees a rate that
+// has changed within the cycle as it is at the end.
+//
 // # Calendar
 //
 // Reservations begin and end by the wall clock, in which Calendar bounds each step: a wall clock that is stepped by an hour
