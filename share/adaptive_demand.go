@@ -40,6 +40,9 @@ const (
 	// falseCycles is the time in which bandwidth that was seized and returned counts as a false
 	// seizure (reservations, section 3.3: "within the next few cycles").
 	falseCycles = 3
+	// A rate that rises above returnsTo of what was seized in part has changed, so that the seizure was right. Without that a few per cent that were
+	// taken just before a rise delayed the seizures after it by 6 to 14 cycles.
+	returnsTo = 1.05
 	// Two false seizures within forgiveCycles delay the next ones, up to mostPatience;
 	// forgiveCycles without one halve the delay.
 	mostPatience, forgiveCycles = 32, 128
@@ -252,7 +255,7 @@ func (d *demand) settle(target float64, changed bool) {
 		d.claim, d.over = target, 0
 		return
 	case target > d.claim*(1+least) && (changed || d.age > falseCycles):
-		if d.age <= falseCycles && target > (d.claim+d.former)/2 {
+		if d.age <= falseCycles && target > (d.claim+d.former)/2 && d.level <= returnsTo*d.former {
 			d.mistakes++
 			if d.calm < forgiveCycles {
 				d.patience = min(2*d.patience+2, mostPatience)
