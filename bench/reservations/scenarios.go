@@ -149,7 +149,7 @@ func (s scenario) benchCase() bench.Case {
 			}
 			return each
 		},
-		Alongside: s.alongside,
+		Alongside: func(quick bool) string { return bench.Pick(quick && s.together(), s.row, "") },
 	}
 	if s.random {
 		c.Drawn = fmt.Sprintf("rates of seed %d", s.seed)
@@ -184,19 +184,6 @@ func (s scenario) paperGain() float64 {
 
 // together reports whether all methods are measured at the same time: at 5 Mbit/s they load the machine little.
 func (s scenario) together() bool { return s.factor == slow }
-
-// alongside returns the batch of cases that run at the same time: all of a smoke run, and those of routers that differ in the table alone.
-func (s scenario) alongside(quick bool) string {
-	switch {
-	case !s.together():
-		return ""
-	case quick:
-		return s.row
-	case s.methods == nil:
-		return fmt.Sprint(s.row, s.protocol, s.random)
-	}
-	return ""
-}
 
 // got is what flows got in a run, as parts of the ideal in percent.
 type got struct {
