@@ -98,7 +98,7 @@ func TestBookAgainstOracle(t *testing.T) {
 			oversold(t, b, now)
 		}
 	})
-	if grants < runs || refusals < runs/2 {
+	if !testing.Short() && (grants < runs || refusals < runs/2) { // which makes few draws
 		t.Errorf("%d grants and %d refusals in %d runs test too little", grants, refusals, runs)
 	}
 }

@@ -350,7 +350,7 @@ func TestBookIsLinearizable(t *testing.T) {
 		t.Error("no two calls were at the same time")
 	}
 	for v := admit; v <= list; v++ {
-		if granted[v] == 0 || v <= cancel && refused[v] == 0 {
+		if !testing.Short() && (granted[v] == 0 || v <= cancel && refused[v] == 0) { // which makes few draws
 			t.Errorf("verb %d: %d granted and %d refused test too little", v, granted[v], refused[v])
 		}
 	}

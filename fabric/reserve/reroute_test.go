@@ -95,7 +95,7 @@ func TestRerouteAgainstOracle(t *testing.T) {
 			}
 		}
 	})
-	if degraded == 0 || whole == 0 {
+	if !testing.Short() && (degraded == 0 || whole == 0) { // which makes few draws
 		t.Errorf("%d degraded and %d whole reservations test too little", degraded, whole)
 	}
 }
@@ -207,7 +207,7 @@ func TestChangeAgainstOracle(t *testing.T) {
 			}
 		}
 	})
-	if changes == 0 || refusals == 0 {
+	if !testing.Short() && (changes == 0 || refusals == 0) { // which makes few draws
 		t.Errorf("%d changes and %d refusals test too little", changes, refusals)
 	}
 }

@@ -54,7 +54,7 @@ func TestVolumeAgainstOracle(t *testing.T) {
 			}
 		}
 	})
-	if grants == 0 || refusals == 0 {
+	if !testing.Short() && (grants == 0 || refusals == 0) { // which makes few draws
 		t.Errorf("%d grants and %d refusals test too little", grants, refusals)
 	}
 }
