@@ -31,9 +31,13 @@ func TestAdaptiveInvariants(t *testing.T) {
 			}
 			checkLimits(t, a, n, a.SetNetwork(n), nil)
 			for range rapid.IntRange(0, 10).Draw(t, "cycles") {
-				var offered []unit.Rate
+				var offered, ends []unit.Rate
 				for range n.Flows {
 					offered = append(offered, unit.Rate(rapid.IntRange(0, 1500).Draw(t, "offered"))*unit.Mbit/2)
+					ends = append(ends, unit.Rate(rapid.IntRange(0, 1500).Draw(t, "end"))*unit.Mbit/2)
+				}
+				if rapid.Bool().Draw(t, "the ends are known") {
+					a.End(ends)
 				}
 				checkLimits(t, a, n, a.Cycle(offered), offered)
 			}

@@ -133,11 +133,11 @@ func (t *trend) observe(rate float64) change {
 }
 
 // observeStep is observe for a rate of which the last part is known. A step from the level to end within the cycle has a rate between both, and the
-// level is then end.
+// level is then end. A flow that is silent at the end may only pause.
 func (t *trend) observeStep(rate, end float64) change {
 	was := t.level
 	c := t.observe(rate)
-	if c == steady || t.samples != 1 || (end-rate)*(rate-was) <= 0 { // end is beyond rate, seen from the level before
+	if c == steady || t.samples != 1 || end <= 0 || (end-rate)*(rate-was) <= 0 { // end is beyond rate, seen from the level before
 		return c
 	}
 	if before := (end - rate) / (end - was); before <= stepPart {

@@ -183,7 +183,9 @@ func (l *Loop) tell(now []points.Direction, limited map[string][]cycle.FlowID) {
 		t.hosts, t.again = map[string]bool{}, map[string]bool{}
 		for _, host := range slices.Sorted(maps.Keys(lists)) {
 			t.hosts[host] = true
-			l.agents.SetReservations(host, lists[host])
+			if !l.agents.SetReservations(host, lists[host]) {
+				t.again[host] = true
+			}
 		}
 	} else {
 		for host, limits := range points.Limits(t.all, now, t.fence) {

@@ -38,7 +38,7 @@ func (c *crew) Measured(time.Duration) map[string]points.Measured { return c.mea
 func (c *crew) SetReservations(host string, list *agents.Reservations) bool {
 	c.lists[host] = list
 	c.sent++
-	return true
+	return !c.refuses
 }
 
 func (c *crew) SetLimits(host string, l *agents.ReservationLimits) bool {
@@ -124,7 +124,8 @@ func TestAgents(t *testing.T) {
 		t.Errorf("a sender that sleeps has the limit %d, want what is reserved", got)
 	}
 	c.refuses = true
-	step(1, points.Part{Offered: 20 * unit.Mbit}, 1)
+	step(2, points.Part{Offered: 20 * unit.Mbit}, 1)
+	sent = c.sent
 	c.refuses = false
 	step(1, points.Part{Offered: 20 * unit.Mbit}, 1)
 	if c.sent == sent || c.lists["r1"].Reservations[0].LimitBps <= 20e6 {
