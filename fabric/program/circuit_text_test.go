@@ -21,7 +21,7 @@ func TestCircuitText(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, c := ring(t, form.kind)
 			c.Name, c.Paths, c.Spare, c.DSCP = "data/night", []fabric.Path{w.path(0, 1, 3), w.path(0, 2, 3)}, w.path(0, 4, 3), 46
-			c.Flows = append(c.Flows, Traffic{Protocol: 6, Destination: Ports{5000, 5003}})
+			c.Flows, c.Unresponsive = append(c.Flows, Traffic{Protocol: 6, Destination: Ports{5000, 5003}}), false
 			w.setCircuits(c)
 			for n := range w.sw {
 				p, err := w.c.Program(fabric.DPID(n + 1))
