@@ -176,12 +176,18 @@ func floors(n ReservedNetwork) []float64 {
 
 // divide sets the limits from the claims. The flows in fresh have none yet.
 func (a *Adaptive) divide(fresh map[int]bool) {
+	same := fresh == nil
 	for i := range a.flows {
-		a.claims[i].Demand = a.flows[i].rate()
+		claim := a.flows[i].rate()
+		same = same && claim == a.claims[i].Demand
+		a.claims[i].Demand = claim
+	}
+	a.changed = a.changed[:0:0]
+	if same {
+		return // the limits that follow are those in force
 	}
 	rates := AllocateLinks(a.net.Capacities, Priority, a.claims)
 	promised, slack := a.slack(rates)
-	a.changed = a.changed[:0:0]
 	for i, least := range rates {
 		// Any limit from the allocated rate up to the slack is right, so one that is in force
 		// remains. A new one lies in the middle of the slack, far from both ends.

@@ -32,3 +32,14 @@ func (d demand) assume(k key, now time.Time) { d[k] = traffic{d[k].bytes, now} }
 
 // waits reports whether a circuit has had no traffic for long.
 func (d demand) waits(k key, now time.Time) bool { return now.Sub(d[k].at) > demandIdle }
+
+// only returns what is known of the circuits of a plan that are pushed on demand.
+func (d demand) only(p plan) demand {
+	kept := demand{}
+	for _, c := range p {
+		if t, ok := d[c.key]; ok && c.onDemand {
+			kept[c.key] = t
+		}
+	}
+	return kept
+}

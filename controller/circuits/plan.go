@@ -36,12 +36,25 @@ type carried struct {
 	program.Circuit
 	key      key
 	flows    []cycle.FlowID
+	limited  []cycle.FlowID // those of flows that a switch limits
+	senders  *senders
 	onDemand bool // it waits while there is no traffic
 	shaped   bool // an agent limits the traffic
 }
 
 // plan are the circuits of a network, in the order of their names.
 type plan []carried
+
+// limits returns the circuits whose rate follows from the limit of a flow.
+func (p plan) limits() map[cycle.FlowID]int {
+	at := make(map[cycle.FlowID]int, len(p))
+	for i, c := range p {
+		for _, f := range c.limited {
+			at[f] = i
+		}
+	}
+	return at
+}
 
 // circuits returns what switches need.
 func (p plan) circuits() []program.Circuit {
@@ -54,7 +67,7 @@ func (p plan) circuits() []program.Circuit {
 
 // planOf returns the circuits of the flows of a cycle. Those that a switch limits have the total of their paths as the rate, and the others
 // only take their paths. waits reports which of those that are pushed on demand have no traffic.
-func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status, waits func(key) bool) plan {
+func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status, limit func(cycle.FlowID) unit.Rate, waits func(key) bool) plan {
 	byKey := map[key]*carried{}
 	for _, f := range flows {
 		limited := f.Point.Kind == cycle.Switch
@@ -82,7 +95,7 @@ func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Statu
 		c.flows = append(c.flows, f.Flow)
 		c.shaped = c.shaped || f.Point.Kind == cycle.Host || f.Point.Kind == cycle.Router
 		if limited {
-			c.Rate = min(c.Rate+f.Limit, unit.MaxRate)
+			c.limited = append(c.limited, f.Flow)
 		}
 	}
 	p := make(plan, 0, len(byKey))
@@ -94,11 +107,20 @@ func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Statu
 	for i := range p {
 		c := &p[i]
 		c.Number = number(c.key, taken)
-		if c.Unreserved {
-			c.Rate = max(c.Rate, 1) // none would be no limit
-		}
+		c.Rate = c.total(limit)
 	}
 	return p
+}
+
+// total returns the rate of a circuit, 0 if no switch limits it.
+func (c carried) total(limit func(cycle.FlowID) unit.Rate) (sum unit.Rate) {
+	if len(c.limited) == 0 {
+		return 0
+	}
+	for _, f := range c.limited {
+		sum = min(sum+limit(f), unit.MaxRate)
+	}
+	return max(sum, 1)
 }
 
 // number returns the number of a circuit. It follows from the name, so that the next leader has the same one and the switches keep

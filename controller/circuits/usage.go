@@ -59,29 +59,38 @@ type account struct {
 	gone time.Time
 }
 
-// usages are the accounts of the reserved flows of a cycle. Its methods may be called at the same time.
+// usages are the accounts of the reserved flows of a cycle, which change alone changes. The methods of both may be called at the same time.
 type usages struct {
 	mu       sync.Mutex
+	cycle    *cycle.Cycle
 	accounts map[cycle.FlowID]*account
 	now      []Usage // nil until it is asked for
-	minutes  []cycle.Minute
 }
 
-// take takes what a cycle has done, with its flows and the minutes that have ended. It is called after each Set and Step of the cycle.
-func (u *usages) take(c *cycle.Cycle, flows []cycle.Status, ended []cycle.Minute) {
-	minutes := c.Minutes()
-	at, _ := c.Now()
+// change changes the cycle, and accounts for it.
+func (u *usages) change(do func(*cycle.Cycle) cycle.Changes) cycle.Changes {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.accounts == nil {
-		u.accounts = map[cycle.FlowID]*account{}
+	ch := do(u.cycle)
+	if ch.Replaced {
+		u.take(ch.Ended)
+		u.refresh()
 	}
-	present := make(map[cycle.FlowID]bool, len(flows))
+	for _, m := range ch.Minutes {
+		if a := u.accounts[m.Flow]; a != nil {
+			a.add(m)
+		}
+	}
+	u.now = nil
+	return ch
+}
+
+// take takes the state of flows.
+func (u *usages) take(flows []cycle.Status) {
 	for _, f := range flows {
 		if f.Flow.BestEffort() || f.Spare {
 			continue
 		}
-		present[f.Flow] = true
 		a := u.accounts[f.Flow]
 		if a == nil {
 			a = &account{}
@@ -96,10 +105,16 @@ func (u *usages) take(c *cycle.Cycle, flows []cycle.Status, ended []cycle.Minute
 			a.status.Full = before.Full
 		}
 	}
-	for _, m := range ended {
-		if a := u.accounts[m.Flow]; a != nil {
-			a.add(m)
-		}
+}
+
+// refresh takes the flows as they are now.
+func (u *usages) refresh() {
+	at, _ := u.cycle.Now()
+	flows := u.cycle.Flows()
+	u.take(flows)
+	present := make(map[cycle.FlowID]bool, len(flows))
+	for _, f := range flows {
+		present[f.Flow] = !f.Spare
 	}
 	for id, a := range u.accounts {
 		switch {
@@ -111,7 +126,6 @@ func (u *usages) take(c *cycle.Cycle, flows []cycle.Status, ended []cycle.Minute
 			delete(u.accounts, id)
 		}
 	}
-	u.minutes, u.now = minutes, nil
 }
 
 func (a *account) add(m cycle.Minute) {
@@ -127,8 +141,10 @@ func (u *usages) list() []Usage {
 	if u.now != nil {
 		return u.now
 	}
-	running := make(map[cycle.FlowID][]cycle.Minute, len(u.minutes))
-	for _, m := range u.minutes {
+	u.refresh()
+	minutes := u.cycle.Minutes()
+	running := make(map[cycle.FlowID][]cycle.Minute, len(minutes))
+	for _, m := range minutes {
 		running[m.Flow] = append(running[m.Flow], m)
 	}
 	paths := map[key][]account{}

@@ -33,6 +33,27 @@ type circuits struct {
 	// wanted is the newest list.
 	wanted   []program.Circuit
 	readings map[uint32]*tally
+	readers  readers
+}
+
+// readers are the circuits that are read at each switch, in a plan.
+type readers struct {
+	plan *program.Circuits
+	at   map[fabric.DPID][]program.CircuitState
+}
+
+// of returns them in a plan.
+func (r *readers) of(c *program.Circuits) map[fabric.DPID][]program.CircuitState {
+	if r.plan == c {
+		return r.at
+	}
+	r.plan, r.at = c, map[fabric.DPID][]program.CircuitState{}
+	for _, s := range c.States() {
+		if !s.BestEffort {
+			r.at[s.At()] = append(r.at[s.At()], s)
+		}
+	}
+	return r.at
 }
 
 // going are circuits whose paths end.

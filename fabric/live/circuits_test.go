@@ -318,3 +318,22 @@ func TestReadingOfFlows(t *testing.T) {
 		})
 	}
 }
+
+// A rate is by the time in which the switch has counted, and not by when its answer came.
+func TestRateByTheClockOfTheSwitch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCircle(t)
+		w.live.SetCircuits([]program.Circuit{w.circuit(7, 50*unit.Mbit, 0, 3, 2)})
+		w.settle(2 * time.Second)
+		w.net.Advance()
+		defer w.stream(0, 2).Stop()
+		defer w.net.AdvanceEvery(200 * time.Millisecond)()
+		for n := range 8 {
+			time.Sleep(430 * time.Millisecond) // not as often as the switch counts
+			r := w.live.ReadCircuits(t.Context())[7]
+			if n > 1 && (!near(float64(r.Offered), float64(hostRate)) || r.Interval%(200*time.Millisecond) != 0) {
+				t.Errorf("the switch counts each 200 ms, and reading %d is %+v", n, r)
+			}
+		}
+	})
+}

@@ -34,10 +34,18 @@ type circuitMeter struct {
 	read    volume
 	counted bool
 	sum     volume // since the last call of ReadCircuits
+	// age is that of the meter at the last reading, by the clock of its switch, and since that at the last call of ReadCircuits: 0 if it is not
+	// known. They are of use if they are fine: not in whole seconds.
+	age, since time.Duration
+	fine       bool
 }
 
 // volume is bytes before and after a meter.
-type volume struct{ offered, passed uint64 }
+type volume struct {
+	offered, passed uint64
+	// took is the time in which they were counted, 0 if only the controller's clock knows it.
+	took time.Duration
+}
 
 func newMetering() metering {
 	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]circuitMeter{}, flows: map[uint32]uint64{}}
@@ -134,7 +142,10 @@ func (m *metering) take(all []openflow.MeterCounters) {
 			has.sum.offered += since(has.read.offered, now.offered)
 			has.sum.passed += since(has.read.passed, now.passed)
 		}
-		has.read, has.counted = now, true
+		has.read, has.counted, has.age = now, true, 0
+		if one.Duration.Known() {
+			has.age, has.fine = one.Duration.Duration(), has.fine || one.Duration.Nsec != 0
+		}
 		m.has[one.Meter] = has
 	}
 }
@@ -220,7 +231,9 @@ func (n *Network) sendLimits(s *attached) {
 
 // CircuitReading is what a circuit has carried.
 type CircuitReading struct {
-	// At is when its switch has answered, and Interval the time since the reading before, 0 if this is the first.
+	// At is when its switch has counted, by a clock of the circuit, and Interval the time since the reading before, 0 if this is the first. It is the
+	// time of the switch where that is known: the controller takes an answer some time after the switch counted, which is 1 % of a second or
+	// more where it is busy.
 	At       time.Time
 	Interval time.Duration
 	// Offered and Passed are the mean rates in the interval in bit/s of layer 2: before and after its limit.
@@ -232,7 +245,8 @@ type CircuitReading struct {
 // tally is the sum of the readings of a circuit.
 type tally struct {
 	volume
-	at time.Time
+	at       time.Time // by the clock of the circuit
+	answered time.Time
 }
 
 // ReadCircuits reads what circuits have carried since the last call, from all their first switches at once, with one request to each; with two
@@ -246,12 +260,7 @@ func (n *Network) ReadCircuits(ctx context.Context) map[uint32]CircuitReading {
 	if n.plan != nil {
 		c = n.plan.Circuits
 	}
-	all := map[fabric.DPID][]program.CircuitState{}
-	for _, s := range c.States() {
-		if !s.BestEffort {
-			all[s.At()] = append(all[s.At()], s)
-		}
-	}
+	all := n.circuits.readers.of(c)
 	switches := maps.Clone(n.switches)
 	n.mu.Unlock()
 	var asked sync.WaitGroup
@@ -282,22 +291,25 @@ func (n *Network) tally(volumes map[uint32]volume, at time.Time, out map[uint32]
 	defer n.mu.Unlock()
 	for number, v := range volumes {
 		t := n.circuits.readings[number]
-		r := CircuitReading{At: at}
+		var r CircuitReading
 		if t == nil {
-			t = &tally{}
+			t = &tally{at: at}
 			if n.circuits.readings == nil {
 				n.circuits.readings = map[uint32]*tally{}
 			}
 			n.circuits.readings[number] = t
 		} else {
 			t.offered, t.passed = t.offered+v.offered, t.passed+v.passed
-			r.Interval = at.Sub(t.at)
+			if r.Interval = v.took; r.Interval == 0 {
+				r.Interval = at.Sub(t.answered)
+			}
+			t.at = t.at.Add(r.Interval)
 			if s := r.Interval.Seconds(); s > 0 {
 				r.Offered, r.Passed = unit.Rate(float64(v.offered)*8/s), unit.Rate(float64(v.passed)*8/s)
 			}
 		}
-		t.at = at
-		r.OfferedBytes, r.PassedBytes = t.offered, t.passed
+		t.answered = at
+		r.At, r.OfferedBytes, r.PassedBytes = t.at, t.offered, t.passed
 		out[number] = r
 	}
 }
@@ -346,15 +358,19 @@ func (s *attached) readCircuits(ctx context.Context, states []program.CircuitSta
 		bytes, flowed := counted[c.Number]
 		switch {
 		case has && len(meter.numbers) == 1:
-			out[c.Number] = meter.sum
+			v := meter.sum
+			if meter.fine && meter.since > 0 {
+				v.took = max(meter.age-meter.since, 0)
+			}
+			out[c.Number] = v
 		case flowed && has && meter.sum.offered > 0:
-			out[c.Number] = volume{bytes, uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
+			out[c.Number] = volume{offered: bytes, passed: uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
 		case flowed && (has || c.Meter == 0):
-			out[c.Number] = volume{bytes, bytes}
+			out[c.Number] = volume{offered: bytes, passed: bytes}
 		}
 	}
 	for id, one := range m.has {
-		one.sum = volume{}
+		one.sum, one.since = volume{}, one.age
 		m.has[id] = one
 	}
 	return out, at, nil

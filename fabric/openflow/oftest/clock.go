@@ -19,6 +19,7 @@ type timeline struct {
 	changes uint64
 	frames  uint64 // that were sent
 	shared  shared
+	counted time.Time // up to when the streams have been counted, zero without any
 }
 
 // newID is that of a frame.

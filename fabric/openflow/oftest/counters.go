@@ -115,7 +115,7 @@ func (s *Switch) meterStats(id openflow.MeterID) []openflow.MeterCounters {
 	var all []openflow.MeterCounters
 	for _, m := range s.sortedMeters() {
 		if m.id == id || id == openflow.MeterAll {
-			all = append(all, m.stats(users[m.id]))
+			all = append(all, m.stats(users[m.id], s.counted))
 		}
 	}
 	return all

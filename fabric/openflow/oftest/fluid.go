@@ -121,7 +121,10 @@ func (n *Network) AdvanceEvery(d time.Duration) (stop func()) {
 func (n *Network) advance() {
 	now := time.Now()
 	d := now.Sub(n.advanced)
-	n.advanced = now
+	n.advanced, n.counted = now, time.Time{}
+	if len(n.streams) > 0 {
+		n.counted = now
+	}
 	if d <= 0 || len(n.streams) == 0 {
 		return
 	}

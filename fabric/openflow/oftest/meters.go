@@ -180,9 +180,12 @@ func (m *meter) config() openflow.MeterConfig {
 	return c
 }
 
-// stats are the counters of a meter that some flows use.
-func (m *meter) stats(users uint32) openflow.MeterCounters {
+// stats are the counters of a meter that some flows use, and its time until now, or until when streams are counted.
+func (m *meter) stats(users uint32, counted time.Time) openflow.MeterCounters {
 	c := openflow.MeterCounters{Meter: m.id, Flows: users, Packets: m.packets, Bytes: m.bytes, Duration: since(m.created)}
+	if !counted.IsZero() {
+		c.Duration = openflow.DurationOf(max(counted.Sub(m.created), 0))
+	}
 	for _, b := range m.bands {
 		c.Bands = append(c.Bands, b.wire())
 	}

@@ -59,6 +59,9 @@ type Changes struct {
 	Limits []Limit
 	// Removed are flows without a limit from now on, with the points that they had.
 	Removed []Limit
+	// Replaced reports that the flows may be others than before, and Ended has the last state of those that are not among them any more.
+	Replaced bool
+	Ended    []Status
 	// Minutes are the accounts of the minutes that have ended.
 	Minutes []Minute
 	// Missing is the number of flows that were to be measured and were not. Their latest rates are repeated.
@@ -209,6 +212,7 @@ func (c *Cycle) turn(ch *Changes) {
 
 // rebuild makes the plan of the moment.
 func (c *Cycle) rebuild(ch *Changes) {
+	ch.Replaced = true
 	c.plan = c.network.planAt(c.lines, c.now)
 	c.lending = newLending(c.plan)
 	states, byID := make([]*state, len(c.plan.flows)), make(map[FlowID]*state, len(c.plan.flows))
@@ -232,6 +236,7 @@ func (c *Cycle) rebuild(ch *Changes) {
 		if byID[s.id] != nil {
 			continue
 		}
+		ch.Ended = append(ch.Ended, s.status())
 		if s.sent {
 			ch.Removed = append(ch.Removed, Limit{s.id, s.point, s.limit})
 		}

@@ -44,13 +44,25 @@ func (s Status) Idle() (since time.Time, ok bool) {
 func (c *Cycle) Flows() []Status {
 	all := make([]Status, len(c.states))
 	for i, s := range c.states {
-		all[i] = Status{
-			Flow: s.id, Point: s.point, Class: s.class, Reserved: s.reserved,
-			Offered: s.offered, Delivered: s.delivered, Limit: s.limit, Spare: len(s.spares) > 0,
-			Seizures: s.Seizures, Missing: s.missing, Began: s.began, Full: s.full,
-		}
+		all[i] = s.status()
 	}
 	return all
+}
+
+func (s *state) status() Status {
+	return Status{
+		Flow: s.id, Point: s.point, Class: s.class, Reserved: s.reserved,
+		Offered: s.offered, Delivered: s.delivered, Limit: s.limit, Spare: len(s.spares) > 0,
+		Seizures: s.Seizures, Missing: s.missing, Began: s.began, Full: s.full,
+	}
+}
+
+// LimitOf returns the limit of a flow, 0 for an unknown one.
+func (c *Cycle) LimitOf(id FlowID) unit.Rate {
+	if s := c.byID[id]; s != nil {
+		return s.limit
+	}
+	return 0
 }
 
 // Minutes returns the accounts of the current minute so far, for a caller that ends.
