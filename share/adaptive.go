@@ -14,6 +14,9 @@ const (
 	// link sleep at no more than this part of its capacity together.
 	leastFloor = 128 * unit.Kbit
 	floorPart  = 64
+	// Best effort that sleeps on a link that is not full keeps this part of what reservations leave. If it kept all, each flow that uses more than its
+	// reservation would have an exact limit, which costs a message with each change of its rate, and packets with each rise.
+	bestEffortPart = 2
 	// DefaultQuantum is 0.5 %, the quantum for meters.
 	DefaultQuantum = unit.Whole / 200
 )
@@ -203,9 +206,9 @@ func (a *Adaptive) divide(fresh map[int]bool) {
 	}
 }
 
-// slack divides the capacity that no flow claims. First each flow gets what is promised of its reservation and, for best effort, of
-// what reservations leave, so that one that wakes on a link that is not full loses nothing. The rest is divided in proportion to the
-// rates: each flow gets the least of its parts of the links that it crosses.
+// slack divides the capacity that no flow claims. First each flow gets what is promised of its reservation, so that one that wakes on a link
+// that is not full loses nothing, and best effort half of what reservations leave. The rest is divided in proportion to the
+// rates: each flow gets the least of its parts of the links that it crosses, so that one that grows beyond its reservation is not held back.
 func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
 	left, sums := slices.Clone(a.net.Capacities), make([]uint64, len(a.net.Capacities))
 	for i, f := range a.net.Flows {
@@ -221,6 +224,9 @@ func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
 				continue
 			}
 			more := f.Reserved - rates[i]
+			if bestEffort {
+				more /= bestEffortPart
+			}
 			for _, l := range f.Links {
 				more = min(more, left[l])
 			}

@@ -223,3 +223,24 @@ func BenchmarkAdaptive(b *testing.B) {
 	}
 	b.ReportMetric(float64(messages)/float64(cycles), "messages/op")
 }
+
+// A flow that uses more than its reservation on a link that is not full has room to grow, and its limit does not follow each change of its rate.
+func TestRoomToGrow(t *testing.T) {
+	a := NewAdaptive(DefaultQuantum)
+	limits := a.SetNetwork(ReservedNetwork{Capacities: []unit.Rate{unit.Gbit}, Flows: []ReservedFlow{
+		{Key: "flow", Links: []int{0}, Reserved: unit.Mbit, Class: 1}, {Key: "rest", Links: []int{0}, Reserved: 999 * unit.Mbit, Class: BestEffort},
+	}})
+	messages := 0
+	for n, rate := range []unit.Rate{1500, 1500, 1500, 1600, 1400, 1500, 3000, 3000, 6000, 1500, 4000, 50_000, 50_000, 200_000} {
+		rate *= unit.Kbit
+		if n > 2 && limits[0] < rate {
+			t.Errorf("in cycle %d the flow offers %v and is limited to %v", n, rate, limits[0])
+		}
+		if limits = a.Cycle([]unit.Rate{rate, 0}); n > 2 && rate < 50*unit.Mbit {
+			messages += len(a.Changed())
+		}
+	}
+	if messages > 1 || limits[1] < 300*unit.Mbit {
+		t.Errorf("%d limits were changed, and the rest is left %v", messages, limits[1])
+	}
+}
