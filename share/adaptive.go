@@ -17,6 +17,8 @@ const (
 	// Best effort that sleeps on a link that is not full keeps this part of what reservations leave. If it kept all, each flow that uses more than its
 	// reservation would have an exact limit, which costs a message with each change of its rate, and packets with each rise.
 	bestEffortPart = 2
+	// A limit is tight if a flow that rises to tightOver times its claim, or that wakes, would exceed it.
+	tightOver = 2
 	// DefaultQuantum is 0.5 %, the quantum for meters.
 	DefaultQuantum = unit.Whole / 200
 )
@@ -60,6 +62,7 @@ var (
 	_ Scheme   = (*Adaptive)(nil)
 	_ Replacer = (*Adaptive)(nil)
 	_ Ender    = (*Adaptive)(nil)
+	_ Tighter  = (*Adaptive)(nil)
 )
 
 // NewAdaptive returns a scheme without flows. A limit rises only by more than the quantum, a part
@@ -152,6 +155,11 @@ func (a *Adaptive) FalseSeizures(i int) int { return a.flows[i].mistakes }
 
 // Claim returns the rate that the flow with the index i can use, including headroom.
 func (a *Adaptive) Claim(i int) unit.Rate { return a.flows[i].rate() }
+
+// Tight implements Tighter.
+func (a *Adaptive) Tight(i int) bool {
+	return a.limits[i] < max(tightOver*a.Claim(i), reservation(a.net.Flows[i]))
+}
 
 // floors returns the least claim of each flow.
 func floors(n ReservedNetwork) []float64 {

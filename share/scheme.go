@@ -65,6 +65,13 @@ type Replacer interface {
 	CycleOn(n ReservedNetwork, offered []unit.Rate) (limits []unit.Rate)
 }
 
+// Tighter is a Scheme that knows where flows do without what they offered in the last part of a cycle.
+type Tighter interface {
+	// Tight reports whether the flow with the index i may exceed its limit if its rate changes within a cycle, as where links are full. Elsewhere the
+	// change can wait for the end of the cycle.
+	Tight(i int) bool
+}
+
 // Ender is a Scheme that can use what flows offered in the last part of a cycle.
 type Ender interface {
 	// End tells the next Cycle or CycleOn, in the order of its offered rates, what the flows offered in the last part of the cycle: less than half of

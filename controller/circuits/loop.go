@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -34,6 +35,9 @@ const (
 	leastReport = 100 * time.Millisecond
 	// grace is how long traffic of a reservation that has ended keeps a limit of its own: programs end a little late.
 	grace = time.Minute
+	// Reservations are taken ahead of their beginning, and looked for again after lookEvery: a calendar may have thousands for later, which concern no
+	// switch now.
+	ahead, lookEvery = 2 * time.Minute, time.Minute
 )
 
 // CheckInterval reports a length of a cycle that is out of range.
@@ -48,12 +52,12 @@ func CheckInterval(d time.Duration) error {
 type Switches interface {
 	SetCircuits([]program.Circuit)
 	SetLimits(map[uint32]program.Limit)
-	ReadCircuits(context.Context) map[uint32]live.CircuitReading
+	ReadCircuits(_ context.Context, of map[fabric.DPID]bool) map[uint32]live.CircuitReading
 }
 
 // Book has the reservations: a reservations.Owner.
 type Book interface {
-	List() []reserve.Reservation
+	Between(from, to time.Time) []reserve.Reservation
 	Topology() *fabric.Topology
 	Watch(context.Context) <-chan struct{}
 }
@@ -72,6 +76,7 @@ type Loop struct {
 	// top and reservations are those of the last Update.
 	top          *fabric.Topology
 	reservations map[reserve.ID]reserve.Reservation
+	looked       time.Time // when they were looked for, by the calendar
 
 	demand demand
 	// interfaces are those of the agents at the last Update, and places where they are.
@@ -147,13 +152,16 @@ func (l *Loop) time() cycle.Time {
 
 // Update takes the reservations and the network as they are now.
 func (l *Loop) Update() {
+	all, agents := l.current(), l.agents.Interfaces()
+	if l.set && l.top == l.book.Topology() && maps.Equal(l.interfaces, agents) && l.has(all) {
+		return
+	}
 	l.glanced = nil // another point may limit a flow now, with other counters
-	all := l.current()
 	l.reservations = make(map[reserve.ID]reserve.Reservation, len(all))
 	for _, r := range all {
 		l.reservations[r.Request.ID] = r
 	}
-	l.top, l.interfaces = l.book.Topology(), l.agents.Interfaces()
+	l.top, l.interfaces = l.book.Topology(), agents
 	l.places = placesOf(l.top, l.interfaces)
 	n := cycle.Network{Topology: l.top, Reservations: all, Grace: grace, Tags: true, Enforcers: enforcers(l.top, l.places)}
 	n.BestEffort = cycle.BestEffortOfLinks(n)
@@ -166,22 +174,43 @@ func (l *Loop) Update() {
 	l.enforce()
 }
 
-// current returns the reservations that have not ended by the calendar of the cycle, which a step of the clock does not move. The book
+// current returns the reservations that have begun, or do so soon, and have not ended by the calendar of the cycle, which a step of the clock does not move. The book
 // keeps them for longer.
 func (l *Loop) current() []reserve.Reservation {
 	now, _ := l.cycle.Now()
-	return slices.DeleteFunc(l.book.List(), func(r reserve.Reservation) bool { return !now.Before(r.End.Add(grace)) })
+	if now.IsZero() {
+		now = l.now()
+	}
+	l.looked = now
+	return l.book.Between(now.Add(-grace), now.Add(ahead))
 }
 
-// Glance reads what switches have counted before the last part of a cycle.
-func (l *Loop) Glance(ctx context.Context) { l.glanced = l.read(ctx) }
+// has reports whether these are the reservations of the last Update.
+func (l *Loop) has(all []reserve.Reservation) bool {
+	return len(all) == len(l.reservations) && !slices.ContainsFunc(all, func(r reserve.Reservation) bool {
+		return !reflect.DeepEqual(r, l.reservations[r.Request.ID])
+	})
+}
+
+// Glance reads what switches have counted before the last part of a cycle, those of flows that may exceed their limits.
+func (l *Loop) Glance(ctx context.Context) {
+	at := map[fabric.DPID]bool{}
+	for i := range l.plan {
+		if c := &l.plan[i]; !at[c.From.Switch] && slices.ContainsFunc(c.flows, l.cycle.Tight) {
+			at[c.From.Switch] = true
+		}
+	}
+	if len(at) > 0 {
+		l.glanced = l.read(ctx, at)
+	}
+}
 
 // Step ends a cycle.
 func (l *Loop) Step(ctx context.Context) {
-	if l.book.Topology() != l.top || !maps.Equal(l.interfaces, l.agents.Interfaces()) {
+	if now, _ := l.cycle.Now(); l.book.Topology() != l.top || !maps.Equal(l.interfaces, l.agents.Interfaces()) || now.Sub(l.looked) >= lookEvery {
 		l.Update()
 	}
-	readings := slices.Concat(l.heard(), l.glanced, l.read(ctx))
+	readings := slices.Concat(l.heard(), l.glanced, l.read(ctx, nil))
 	l.glanced = nil
 	ch := l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Step(l.time(), readings) })
 	if ch.Replaced || l.demanded() || len(l.told.again) > 0 {
@@ -194,16 +223,17 @@ func (l *Loop) Step(ctx context.Context) {
 	}
 }
 
-// read returns what each flow has sent. Of a circuit with several paths each is taken to have an equal part.
-func (l *Loop) read(ctx context.Context) []cycle.Reading {
+// read returns what each flow has sent, of all switches or some. Of a circuit with several paths each is taken to have an equal part.
+func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) []cycle.Reading {
 	if len(l.plan) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.interval/readPart)
 	defer cancel()
-	counted := l.switches.ReadCircuits(ctx)
+	counted := l.switches.ReadCircuits(ctx, of)
 	all := make([]cycle.Reading, 0, len(counted))
-	for i, c := range l.plan {
+	for i := range l.plan {
+		c := &l.plan[i]
 		r, ok := counted[c.Number]
 		if !ok {
 			continue

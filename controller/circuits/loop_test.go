@@ -42,7 +42,6 @@ type book struct {
 	top *fabric.Topology
 }
 
-func (b *book) List() []reserve.Reservation              { return b.All() }
 func (b *book) Topology() *fabric.Topology               { return b.top }
 func (b *book) Watch(context.Context) <-chan struct{}    { return nil }
 func port(s fabric.DPID, no fabric.PortNo) fabric.PortID { return fabric.PortID{Switch: s, Port: no} }
@@ -58,6 +57,7 @@ type plant struct {
 	offers map[string]unit.Rate
 	sums   map[uint32]live.CircuitReading
 	now    time.Time
+	reads  int // calls of ReadCircuits
 }
 
 func (p *plant) SetCircuits(all []program.Circuit) {
@@ -74,9 +74,13 @@ func (p *plant) SetLimits(limits map[uint32]program.Limit) {
 	}
 }
 
-func (p *plant) ReadCircuits(context.Context) map[uint32]live.CircuitReading {
+func (p *plant) ReadCircuits(_ context.Context, of map[fabric.DPID]bool) map[uint32]live.CircuitReading {
 	out := map[uint32]live.CircuitReading{}
+	p.reads++
 	for _, c := range p.all {
+		if of != nil && !of[c.From.Switch] {
+			continue
+		}
 		r := p.sums[c.Number]
 		r.At = p.now
 		out[c.Number] = r
@@ -244,5 +248,48 @@ func TestCheckInterval(t *testing.T) {
 		if err := CheckInterval(d); (err == nil) != ok {
 			t.Errorf("%v: %v", d, err)
 		}
+	}
+}
+
+// Where links have room, switches are read once in a cycle.
+func TestGlanceOnlyWhereLimitsAreTight(t *testing.T) {
+	l, p, _, step := begin(t, time.Hour)
+	p.offers["acme/video forward"] = 5 * unit.Mbit
+	step(5)
+	for name, c := range map[string]struct {
+		rest unit.Rate
+		want int
+	}{"the link has room": {0, 1}, "the link is full": {60 * unit.Mbit, 2}} {
+		p.offers[rest] = c.rest
+		step(5)
+		before := p.reads
+		l.Glance(t.Context())
+		step(1)
+		if got := p.reads - before; got != c.want {
+			t.Errorf("%s: %d readings, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A reservation for later changes nothing until it begins, also if nothing tells the loop again.
+func TestReservationForLater(t *testing.T) {
+	l, p, b, step := begin(t, 2*time.Hour)
+	step(1)
+	if _, err := b.Admit(reserve.Request{
+		ID: reserve.ID{Tenant: "acme", Name: "backup"}, Source: end("2", port(1, 2)), Destination: end("4", port(2, 2)), Class: 2,
+		Forward: 5 * unit.Mbit, Start: p.now.Add(time.Hour), Duration: time.Hour,
+	}, p.now); err != nil {
+		t.Fatal(err)
+	}
+	began := p.now
+	l.Update()
+	for range 3700 {
+		step(1)
+		if backup := len(p.all) == 3; backup != (p.now.Sub(began) >= time.Hour) {
+			t.Fatalf("after %v there are %d circuits, want 2 and after an hour 3", p.now.Sub(began), len(p.all))
+		}
+	}
+	if p.sets != 2 {
+		t.Errorf("the circuits were set %d times", p.sets)
 	}
 }

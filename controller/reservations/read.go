@@ -2,7 +2,6 @@ package reservations
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -17,11 +16,18 @@ func (o *Owner) List() []reserve.Reservation {
 	return o.book.All()
 }
 
+// Between returns the reservations that have a moment in [from, to), by tenant and name. Their slices must not be modified.
+func (o *Owner) Between(from, to time.Time) []reserve.Reservation {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.book.Between(from, to)
+}
+
 // Active returns the reservations that have bandwidth now, by tenant and name: those that have begun and have not ended,
 // also if they are degraded. Their slices must not be modified.
 func (o *Owner) Active() []reserve.Reservation {
 	now := o.now()
-	return slices.DeleteFunc(o.List(), func(r reserve.Reservation) bool { return now.Before(r.Start) || !now.Before(r.End) })
+	return o.Between(now, now.Add(1))
 }
 
 // Topology returns the network for which the reservations are planned.

@@ -57,7 +57,7 @@ func (w *world) sent(t openflow.Type) (all []uint64) {
 
 func (w *world) read() map[uint32]CircuitReading {
 	w.net.Advance()
-	return w.live.ReadCircuits(context.Background())
+	return w.live.ReadCircuits(context.Background(), nil)
 }
 
 var circle = [][2]int{{0, 1}, {1, 2}, {0, 3}, {3, 2}}
@@ -330,7 +330,7 @@ func TestRateByTheClockOfTheSwitch(t *testing.T) {
 		defer w.net.AdvanceEvery(200 * time.Millisecond)()
 		for n := range 8 {
 			time.Sleep(430 * time.Millisecond) // not as often as the switch counts
-			r := w.live.ReadCircuits(t.Context())[7]
+			r := w.live.ReadCircuits(t.Context(), nil)[7]
 			if n > 1 && (!near(float64(r.Offered), float64(hostRate)) || r.Interval%(200*time.Millisecond) != 0) {
 				t.Errorf("the switch counts each 200 ms, and reading %d is %+v", n, r)
 			}

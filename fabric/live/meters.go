@@ -21,7 +21,7 @@ const limitTimeout = 5 * time.Second
 // Open vSwitch 3.1), so that they are read in the same moment, and what they had is added up.
 type metering struct {
 	busy    chan struct{} // has one element while messages about meters are under way, in whose order the rest is kept
-	has     map[openflow.MeterID]circuitMeter
+	has     map[openflow.MeterID]*circuitMeter
 	pending bool // a change of limits waits; n.mu must be held
 	flows   map[uint32]uint64
 }
@@ -48,7 +48,7 @@ type volume struct {
 }
 
 func newMetering() metering {
-	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]circuitMeter{}, flows: map[uint32]uint64{}}
+	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]*circuitMeter{}, flows: map[uint32]uint64{}}
 }
 
 // lock waits until no other messages about meters are under way.
@@ -92,12 +92,15 @@ func (m *metering) correct(state *program.State, read bool) {
 
 // becomes keeps what meters a switch has by a program.
 func (m *metering) becomes(p program.Program, c *program.Circuits, id fabric.DPID) {
-	has := map[openflow.MeterID]circuitMeter{}
+	has := map[openflow.MeterID]*circuitMeter{}
 	for _, one := range p.Meters {
 		if !program.IsCircuitMeter(one.ID) {
 			continue
 		}
-		was := m.has[one.ID] // with its counters, if it has any
+		was := m.has[one.ID] // with its counters
+		if was == nil {
+			was = &circuitMeter{}
+		}
 		was.Meter, was.numbers = one, c.Metered(id, one.ID)
 		has[one.ID] = was
 	}
@@ -120,9 +123,9 @@ func (n *Network) applyStep(ctx context.Context, s *attached, messages []openflo
 		s.metering.take(reply.Meters)
 	}
 	for _, id := range resets {
-		m := s.metering.has[id]
-		m.read, m.counted = volume{}, err == nil
-		s.metering.has[id] = m
+		if m := s.metering.has[id]; m != nil {
+			m.read, m.counted = volume{}, err == nil
+		}
 	}
 	return err
 }
@@ -146,7 +149,6 @@ func (m *metering) take(all []openflow.MeterCounters) {
 		if one.Duration.Known() {
 			has.age, has.fine = one.Duration.Duration(), has.fine || one.Duration.Nsec != 0
 		}
-		m.has[one.Meter] = has
 	}
 }
 
@@ -223,9 +225,7 @@ func (n *Network) sendLimits(s *attached) {
 		return // the next limits are compared with those before
 	}
 	for id, m := range changed {
-		has := s.metering.has[id]
-		has.Meter = m
-		s.metering.has[id] = has
+		s.metering.has[id].Meter = m
 	}
 }
 
@@ -249,10 +249,10 @@ type tally struct {
 	answered time.Time
 }
 
-// ReadCircuits reads what circuits have carried since the last call, from all their first switches at once, with one request to each; with two
-// to those that have circuits without a meter of their own, whose flows are read. The circuits of switches that do not answer until ctx ends
+// ReadCircuits reads what circuits have carried since they were last read, from their first switches at once, those in of if it is not nil, with one request to
+// each; with two to those that have circuits without a meter of their own, whose flows are read. The circuits of switches that do not answer until ctx ends
 // are not in the result, nor are those that are sent as best effort. Of circuits that share a meter, each has the same part dropped.
-func (n *Network) ReadCircuits(ctx context.Context) map[uint32]CircuitReading {
+func (n *Network) ReadCircuits(ctx context.Context, of map[fabric.DPID]bool) map[uint32]CircuitReading {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
 	n.mu.Lock()
@@ -268,7 +268,7 @@ func (n *Network) ReadCircuits(ctx context.Context) map[uint32]CircuitReading {
 	out := make(map[uint32]CircuitReading)
 	for id, states := range all {
 		s := switches[id]
-		if s == nil {
+		if s == nil || of != nil && !of[id] {
 			continue
 		}
 		asked.Go(func() {
@@ -369,9 +369,8 @@ func (s *attached) readCircuits(ctx context.Context, states []program.CircuitSta
 			out[c.Number] = volume{offered: bytes, passed: bytes}
 		}
 	}
-	for id, one := range m.has {
+	for _, one := range m.has {
 		one.sum, one.since = volume{}, one.age
-		m.has[id] = one
 	}
 	return out, at, nil
 }

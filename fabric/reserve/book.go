@@ -64,6 +64,17 @@ func (b *Book) All() []Reservation {
 	return all
 }
 
+// Between returns the reservations that have a moment in [from, to), by tenant and name.
+func (b *Book) Between(from, to time.Time) (some []Reservation) {
+	for _, r := range b.reservations {
+		if r.Start.Before(to) && from.Before(r.End) {
+			some = append(some, r)
+		}
+	}
+	slices.SortFunc(some, func(r, s Reservation) int { return compare(r.Request.ID, s.Request.ID) })
+	return some
+}
+
 func compare(a, b ID) int {
 	if c := strings.Compare(a.Tenant, b.Tenant); c != 0 {
 		return c

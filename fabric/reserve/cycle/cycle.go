@@ -35,6 +35,7 @@ type state struct {
 	meter
 	accounted
 	seizer
+	index              int       // in plan.flows
 	offered, delivered unit.Rate // of the latest interval
 	limit              unit.Rate
 	sent               bool
@@ -228,7 +229,7 @@ func (c *Cycle) rebuild(ch *Changes) {
 			ch.Removed = append(ch.Removed, Limit{s.id, s.point, s.limit})
 			s.sent, s.known = false, false // another point has other counters
 		}
-		s.planned = f
+		s.planned, s.index = f, i
 		s.held = min(s.held, f.reserved) // a reservation that was lowered is not seized
 		states[i], byID[f.id] = s, s
 	}

@@ -65,6 +65,13 @@ func (c *Cycle) LimitOf(id FlowID) unit.Rate {
 	return 0
 }
 
+// Tight reports whether the scheme has use for more than one reading of a flow in a cycle.
+func (c *Cycle) Tight(id FlowID) bool {
+	t, ok := c.scheme.(share.Tighter)
+	s := c.byID[id]
+	return !ok || s != nil && t.Tight(s.index)
+}
+
 // Minutes returns the accounts of the current minute so far, for a caller that ends.
 func (c *Cycle) Minutes() []Minute {
 	all := append([]Minute(nil), c.ended...)
