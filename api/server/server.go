@@ -58,7 +58,7 @@ type Server struct {
 	// OnRequest, if set, is called after each request to an operation of the API.
 	OnRequest func(operation string, status int, took time.Duration)
 
-	spec         *openapi3.T
+	spec, plain  *openapi3.T // plain is spec as of OpenAPI 3.0
 	operations   map[*openapi3.Operation]*Operation
 	mux          *http.ServeMux
 	rateLimits   rateLimits
@@ -101,6 +101,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		return nil, err
 	}
 	s.spec = spec
+	plain := *spec
+	plain.OpenAPI = "3.0.3"
+	s.plain = &plain
 	if s.operations, err = readOperations(spec); err != nil {
 		return nil, err
 	}
@@ -189,12 +192,19 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 			params[p.Value.Name] = r.PathValue(p.Value.Name)
 		}
 	}
-	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
-		Request: r, PathParams: params,
-		Route:   &routers.Route{Spec: s.spec, Path: path, PathItem: item, Method: r.Method, Operation: operation},
-		Options: &openapi3filter.Options{MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
-	})
-	return r, invalid(err)
+	matches := func(spec *openapi3.T) error {
+		return openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
+			Request: r, PathParams: params,
+			Route:   &routers.Route{Spec: spec, Path: path, PathItem: item, Method: r.Method, Operation: operation},
+			Options: &openapi3filter.Options{MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+		})
+	}
+	// The library's validator of OpenAPI 3.1 compiles the schemas for each request, which is a fifth of the processor time of a reservation. That of
+	// 3.0 finds the same mistakes in this specification (TestPlainValidation), and says less well what they are.
+	if matches(s.plain) == nil {
+		return r, nil
+	}
+	return r, invalid(matches(s.spec))
 }
 
 // place is where a validator found a mistake, which Field names in its own way.

@@ -18,7 +18,7 @@ import (
 type Book struct {
 	limits       Limits
 	ledger       *ledger
-	reservations map[ID]Reservation
+	reservations map[ID]*Reservation // none is changed, only replaced
 	held         map[fabric.LinkID]map[string]unit.Rate
 }
 
@@ -33,7 +33,7 @@ func NewBook(top *fabric.Topology, limits Limits) (*Book, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return &Book{limits: limits, ledger: newLedger(top, limits), reservations: map[ID]Reservation{}, held: map[fabric.LinkID]map[string]unit.Rate{}}, nil
+	return &Book{limits: limits, ledger: newLedger(top, limits), reservations: map[ID]*Reservation{}, held: map[fabric.LinkID]map[string]unit.Rate{}}, nil
 }
 
 // Clone returns a book that can be changed without effect on this one, for example to plan a change that is entered
@@ -51,7 +51,10 @@ func (b *Book) Clone() *Book {
 // Get returns a reservation.
 func (b *Book) Get(id ID) (Reservation, bool) {
 	r, ok := b.reservations[id]
-	return r, ok
+	if !ok {
+		return Reservation{}, false
+	}
+	return *r, true
 }
 
 // All returns all reservations, by tenant and name.
@@ -59,7 +62,7 @@ func (b *Book) All() []Reservation {
 	ids := slices.SortedFunc(maps.Keys(b.reservations), compare) // a reservation is large to move
 	all := make([]Reservation, len(ids))
 	for i, id := range ids {
-		all[i] = b.reservations[id]
+		all[i] = *b.reservations[id]
 	}
 	return all
 }
@@ -68,7 +71,7 @@ func (b *Book) All() []Reservation {
 func (b *Book) Between(from, to time.Time) (some []Reservation) {
 	for _, r := range b.reservations {
 		if r.Start.Before(to) && from.Before(r.End) {
-			some = append(some, r)
+			some = append(some, *r)
 		}
 	}
 	slices.SortFunc(some, func(r, s Reservation) int { return compare(r.Request.ID, s.Request.ID) })
@@ -111,9 +114,9 @@ func (b *Book) Admit(r Request, now time.Time) (Reservation, error) {
 // set adds a reservation, or replaces it.
 func (b *Book) set(r Reservation) {
 	if was, ok := b.reservations[r.Request.ID]; ok {
-		b.ledger.drop(was)
+		b.ledger.drop(*was)
 	}
-	b.reservations[r.Request.ID] = r
+	b.reservations[r.Request.ID] = &r
 	b.ledger.take(r)
 }
 
@@ -133,9 +136,9 @@ func (b *Book) Cancel(id ID) (Reservation, error) {
 	if !ok {
 		return Reservation{}, b.unknown(id)
 	}
-	b.ledger.drop(r)
+	b.ledger.drop(*r)
 	delete(b.reservations, id)
-	return r, nil
+	return *r, nil
 }
 
 func (b *Book) unknown(id ID) error {
@@ -147,9 +150,9 @@ func (b *Book) unknown(id ID) error {
 func (b *Book) Expire(now time.Time, grace time.Duration) (removed []Reservation) {
 	for id, r := range b.reservations {
 		if !now.Before(r.End.Add(grace)) {
-			b.ledger.drop(r)
+			b.ledger.drop(*r)
 			delete(b.reservations, id)
-			removed = append(removed, r)
+			removed = append(removed, *r)
 		}
 	}
 	slices.SortFunc(removed, func(r, s Reservation) int { return compare(r.Request.ID, s.Request.ID) })

@@ -20,7 +20,7 @@ type Change struct {
 
 // WhatIfChange returns what Change would return, without effect.
 func (b *Book) WhatIfChange(id ID, c Change, now time.Time) (Reservation, error) {
-	was, ok := b.reservations[id]
+	was, ok := b.Get(id)
 	if !ok {
 		return Reservation{}, b.unknown(id)
 	}

@@ -35,7 +35,8 @@ func (b *Book) Reroute(top *fabric.Topology, now time.Time) (changed []Rerouted)
 		}
 	}
 	var hit []*rerouting
-	for _, r := range b.reservations {
+	for _, one := range b.reservations {
+		r := *one
 		if len(fresh) > 0 { // what was restored can have claims on links that were not there
 			l.change(slices.DeleteFunc(claims(r), func(c claim) bool { return !fresh[c.id] }), 1)
 		}
@@ -67,7 +68,7 @@ func (b *Book) Reroute(top *fabric.Topology, now time.Time) (changed []Rerouted)
 			after.Generation++
 			changed = append(changed, Rerouted{h.before, after})
 		}
-		b.reservations[after.Request.ID] = after
+		b.reservations[after.Request.ID] = &after
 		l.take(after)
 	}
 	return changed
@@ -102,7 +103,7 @@ func (b *Book) relieve(hit []*rerouting, now time.Time) []*rerouting {
 	for id, r := range b.reservations {
 		h := chosen[id]
 		if h == nil {
-			h = &rerouting{before: r, kept: r}
+			h = &rerouting{before: *r, kept: *r}
 		}
 		if l.burdens(h.kept, now) {
 			on = append(on, h)
