@@ -14,8 +14,9 @@ const (
 	// link sleep at no more than this part of its capacity together.
 	leastFloor = 128 * unit.Kbit
 	floorPart  = 64
-	// Best effort that sleeps on a link that is not full keeps this part of what reservations leave. If it kept all, each flow that uses more than its
-	// reservation would have an exact limit, which costs a message with each change of its rate, and packets with each rise.
+	// Best effort that sleeps on a link that is not full keeps half of what reservations leave. If it kept all, each flow that uses more than its
+	// reservation would have an exact limit, which costs a message with each change of its rate, and packets with each rise. Best effort that does
+	// not sleep keeps all: with half of it the total of table 4.4 is 98.5 % of the ideal instead of 99.3.
 	bestEffortPart = 2
 	// A limit is tight if a flow that rises to tightOver times its claim, or that wakes, would exceed it.
 	tightOver = 2
@@ -215,7 +216,7 @@ func (a *Adaptive) divide(fresh map[int]bool) {
 }
 
 // slack divides the capacity that no flow claims. First each flow gets what is promised of its reservation, so that one that wakes on a link
-// that is not full loses nothing, and best effort half of what reservations leave. The rest is divided in proportion to the
+// that is not full loses nothing, and best effort what reservations leave, or half of it while it sleeps. The rest is divided in proportion to the
 // rates: each flow gets the least of its parts of the links that it crosses, so that one that grows beyond its reservation is not held back.
 func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
 	left, sums := slices.Clone(a.net.Capacities), make([]uint64, len(a.net.Capacities))
@@ -232,7 +233,7 @@ func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
 				continue
 			}
 			more := f.Reserved - rates[i]
-			if bestEffort {
+			if bestEffort && a.flows[i].samples == 0 {
 				more /= bestEffortPart
 			}
 			for _, l := range f.Links {

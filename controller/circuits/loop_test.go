@@ -256,17 +256,18 @@ func TestGlanceOnlyWhereLimitsAreTight(t *testing.T) {
 	l, p, _, step := begin(t, time.Hour)
 	p.offers["acme/video forward"] = 5 * unit.Mbit
 	step(5)
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name string
 		rest unit.Rate
 		want int
-	}{"the link has room": {0, 1}, "the link is full": {60 * unit.Mbit, 2}} {
+	}{{"the link has room", 0, 1}, {"the link is full", 60 * unit.Mbit, 2}} {
 		p.offers[rest] = c.rest
 		step(5)
 		before := p.reads
 		l.Glance(t.Context())
 		step(1)
 		if got := p.reads - before; got != c.want {
-			t.Errorf("%s: %d readings, want %d", name, got, c.want)
+			t.Errorf("%s: %d readings, want %d", c.name, got, c.want)
 		}
 	}
 }
