@@ -18,7 +18,8 @@ const (
 	// reservation would have an exact limit, which costs a message with each change of its rate, and packets with each rise. Best effort that does
 	// not sleep keeps all: with half of it the total of table 4.4 is 98.5 % of the ideal instead of 99.3.
 	bestEffortPart = 2
-	// A limit is tight if a flow that rises to tightOver times its claim, or that wakes, would exceed it.
+	// A limit is tight if a flow that rises to tightOver times its claim, or that wakes, would exceed it, or if the link would be full if all flows rose so:
+	// then what one is given must be what it offers at the end of the cycle, and not a mean.
 	tightOver = 2
 	// DefaultQuantum is 0.5 %, the quantum for meters.
 	DefaultQuantum = unit.Whole / 200
@@ -57,6 +58,7 @@ type Adaptive struct {
 	changed []int
 	frame   unit.Rate
 	ends    []unit.Rate // of the next cycle, nil if they are not known
+	busy    []bool      // by link: flows claim more than half of it
 }
 
 var (
@@ -159,7 +161,8 @@ func (a *Adaptive) Claim(i int) unit.Rate { return a.flows[i].rate() }
 
 // Tight implements Tighter.
 func (a *Adaptive) Tight(i int) bool {
-	return a.limits[i] < max(tightOver*a.Claim(i), reservation(a.net.Flows[i]))
+	f := a.net.Flows[i]
+	return a.limits[i] < max(tightOver*a.Claim(i), reservation(f)) || slices.ContainsFunc(f.Links, func(l int) bool { return a.busy[l] })
 }
 
 // floors returns the least claim of each flow.
@@ -225,6 +228,10 @@ func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
 			left[l] -= rates[i]
 			sums[l] += uint64(rates[i]) + 1
 		}
+	}
+	a.busy = make([]bool, len(left))
+	for l, capacity := range a.net.Capacities {
+		a.busy[l] = left[l] < capacity/tightOver
 	}
 	promised = make([]unit.Rate, len(rates))
 	for _, bestEffort := range []bool{false, true} {
