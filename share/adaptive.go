@@ -16,7 +16,7 @@ const (
 	floorPart  = 64
 	// Best effort that sleeps on a link that is not full keeps half of what reservations leave. If it kept all, each flow that uses more than its
 	// reservation would have an exact limit, which costs a message with each change of its rate, and packets with each rise. Best effort that does
-	// not sleep keeps all: with half of it the total of table 4.4 is 98.5 % of the ideal instead of 99.3.
+	// not sleep keeps all.
 	bestEffortPart = 2
 	// A limit is tight if a flow that rises to tightOver times its claim, or that wakes, would exceed it, or if the link would be full if all flows rose so:
 	// then what one is given must be what it offers at the end of the cycle, and not a mean.

@@ -179,28 +179,32 @@ func cycleOfMany(ctx context.Context, r *bench.Run) (err error) {
 	sheet.Set("cycle/controller", busy)
 	sheet.Note("cycle/controller", "%s ms with the same switches without reservations", bench.Number(without))
 	// Reservations begin and end.
-	before, began := c.controller().Usage(), time.Now()
-	pairs := bench.Pick(r.Quick, 3, 10)
-	for range pairs {
-		from, to := c.pair()
-		one := between(from, to, unit.Mbit)
-		one.Duration = new("1h")
-		name, granted, _, err := c.create(ctx, one, false)
-		if err == nil && granted {
-			if err = bench.Sleep(ctx, time.Second); err == nil {
-				err = c.cancel(ctx, name)
+	began := time.Now()
+	start, err := usage(func() error {
+		for range bench.Pick(r.Quick, 3, 10) {
+			from, to := c.pair()
+			one := between(from, to, unit.Mbit)
+			one.Duration = new("1h")
+			name, granted, _, err := c.create(ctx, one, false)
+			if err == nil && granted {
+				if err = bench.Sleep(ctx, time.Second); err == nil {
+					err = c.cancel(ctx, name)
+				}
+			}
+			if err == nil {
+				err = bench.Sleep(ctx, time.Second)
+			}
+			if err != nil {
+				return err
 			}
 		}
-		if err == nil {
-			err = bench.Sleep(ctx, time.Second)
-		}
-		if err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	seconds := time.Since(began).Seconds()
-	sheet.Set("cycle/start", (c.controller().Usage()-before)/seconds*1000)
-	sheet.Note("cycle/start", "one reservation begins or ends in each of %.0f seconds", seconds)
+	sheet.Set("cycle/start", start)
+	sheet.Note("cycle/start", "one reservation begins or ends in each of %.0f seconds", time.Since(began).Seconds())
 	return nil
 }
 

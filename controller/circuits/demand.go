@@ -33,12 +33,12 @@ func (d demand) assume(k key, now time.Time) { d[k] = traffic{d[k].bytes, now} }
 // waits reports whether a circuit has had no traffic for long.
 func (d demand) waits(k key, now time.Time) bool { return now.Sub(d[k].at) > demandIdle }
 
-// only returns what is known of the circuits of a plan that are pushed on demand.
+// only returns the traffic of the circuits of a plan that are pushed on demand, each of which it has.
 func (d demand) only(p plan) demand {
 	kept := demand{}
 	for _, c := range p {
-		if t, ok := d[c.key]; ok && c.onDemand {
-			kept[c.key] = t
+		if c.onDemand {
+			kept[c.key] = d[c.key]
 		}
 	}
 	return kept

@@ -61,4 +61,10 @@ func TestOnDemand(t *testing.T) {
 	admit("late", end("2", port(1, 2)), true)
 	l.Update()
 	waiting("a new one", map[string]bool{"early forward": true, "late forward": true})
+	if _, err := b.Cancel(reserve.ID{Name: "ahead"}); err != nil {
+		t.Fatal(err)
+	}
+	admit("ahead", end("4", port(2, 2)), true)
+	l.Update()
+	waiting("one that was pushed ahead before", map[string]bool{"early forward": true, "late forward": true})
 }

@@ -25,7 +25,7 @@ const (
 	DefaultInterval = time.Second
 	LeastInterval   = 100 * time.Millisecond
 	MostInterval    = 10 * time.Second
-	// Counters are read twice in a cycle: lastPart of wholePart before its end, and then. A rate that changed before the first reading is known at the
+	// Counters are read twice in a cycle where limits are tight: lastPart of wholePart before its end, and then. A rate that changed before the first reading is known at the
 	// second as it is, and not as a mean. Parts that are shorter count fewer frames, with a greater error.
 	lastPart, wholePart = 2, 5
 	// readPart is the part of a cycle for which switches are waited for, at most: what has not answered then repeats its latest rates.
@@ -152,8 +152,8 @@ func (l *Loop) time() cycle.Time {
 
 // Update takes the reservations and the network as they are now.
 func (l *Loop) Update() {
-	all, agents := l.current(), l.agents.Interfaces()
-	if l.set && l.top == l.book.Topology() && maps.Equal(l.interfaces, agents) && l.has(all) {
+	all := l.current()
+	if l.set && !l.moved() && l.has(all) {
 		return
 	}
 	l.glanced = nil // another point may limit a flow now, with other counters
@@ -161,7 +161,7 @@ func (l *Loop) Update() {
 	for _, r := range all {
 		l.reservations[r.Request.ID] = r
 	}
-	l.top, l.interfaces = l.book.Topology(), agents
+	l.top, l.interfaces = l.book.Topology(), l.agents.Interfaces()
 	l.places = placesOf(l.top, l.interfaces)
 	n := cycle.Network{Topology: l.top, Reservations: all, Grace: grace, Tags: true, Enforcers: enforcers(l.top, l.places)}
 	n.BestEffort = cycle.BestEffortOfLinks(n)
@@ -183,6 +183,11 @@ func (l *Loop) current() []reserve.Reservation {
 	}
 	l.looked = now
 	return l.book.Between(now.Add(-grace), now.Add(ahead))
+}
+
+// moved reports whether the network or the agents are others than at the last Update.
+func (l *Loop) moved() bool {
+	return l.book.Topology() != l.top || !maps.Equal(l.interfaces, l.agents.Interfaces())
 }
 
 // has reports whether these are the reservations of the last Update.
@@ -207,7 +212,7 @@ func (l *Loop) Glance(ctx context.Context) {
 
 // Step ends a cycle.
 func (l *Loop) Step(ctx context.Context) {
-	if now, _ := l.cycle.Now(); l.book.Topology() != l.top || !maps.Equal(l.interfaces, l.agents.Interfaces()) || now.Sub(l.looked) >= lookEvery {
+	if now, _ := l.cycle.Now(); l.moved() || now.Sub(l.looked) >= lookEvery {
 		l.Update()
 	}
 	readings := slices.Concat(l.heard(), l.glanced, l.read(ctx, nil))
@@ -263,17 +268,18 @@ func (l *Loop) demanded() bool {
 // enforce passes on the circuits and limits: limits alone, unless the circuits are others, which they may be without a change of limits if the
 // reservations or the network changed.
 func (l *Loop) enforce() {
-	l.tell(l.directions())
+	flows := l.cycle.Flows()
+	l.tell(directions(l.top, l.places, l.reservations, flows))
 	if l.switches == nil {
 		l.set = true
 		return
 	}
-	for _, c := range l.plan {
-		if !c.onDemand {
-			l.demand.assume(c.key, l.now()) // it may be on demand from now on
+	now := planOf(l.reservations, flows, l.cycle.LimitOf, func(k key) bool {
+		if _, known := l.demand[k]; !known && l.senders[k] != nil {
+			l.demand.assume(k, l.now()) // it was not on demand until now
 		}
-	}
-	now := planOf(l.reservations, l.cycle.Flows(), l.cycle.LimitOf, func(k key) bool { return l.demand.waits(k, l.now()) })
+		return l.demand.waits(k, l.now())
+	})
 	l.demand = l.demand.only(now)
 	l.respond(now)
 	before := l.plan
@@ -292,8 +298,7 @@ func (l *Loop) enforce() {
 	l.setLimits(limits)
 }
 
-// adjust passes on the limits that changed, of the same circuits, and those of circuits whose senders are others than was known. In a network of 10,000
-// circuits it takes a hundredth of the time of enforce.
+// adjust passes on the limits that changed, of the same circuits, and those of circuits whose senders are others than was known.
 func (l *Loop) adjust(changed []cycle.Limit) {
 	atAgents := false
 	for _, c := range changed {
@@ -303,7 +308,7 @@ func (l *Loop) adjust(changed []cycle.Limit) {
 		atAgents = atAgents || c.Point.Kind == cycle.Host || c.Point.Kind == cycle.Router
 	}
 	if atAgents {
-		l.tell(l.directions())
+		l.tell(directions(l.top, l.places, l.reservations, l.cycle.Flows()))
 	}
 	limits := map[uint32]program.Limit{}
 	for _, i := range l.turned {
@@ -322,11 +327,6 @@ func (l *Loop) setLimits(limits map[uint32]program.Limit) {
 	if len(limits) > 0 {
 		l.switches.SetLimits(limits)
 	}
-}
-
-// directions returns what agents limit.
-func (l *Loop) directions() ([]points.Direction, map[string][]cycle.FlowID) {
-	return directions(l.top, l.places, l.reservations, l.cycle.Flows())
 }
 
 // respond sets what is known of the senders of circuits, and forgets those of others.

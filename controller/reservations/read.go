@@ -9,13 +9,6 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// List returns all reservations, by tenant and name.
-func (o *Owner) List() []reserve.Reservation {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	return o.book.All()
-}
-
 // Between returns the reservations that have a moment in [from, to), by tenant and name. Their slices must not be modified.
 func (o *Owner) Between(from, to time.Time) []reserve.Reservation {
 	o.mu.RLock()

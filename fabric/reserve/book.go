@@ -58,24 +58,27 @@ func (b *Book) Get(id ID) (Reservation, bool) {
 }
 
 // All returns all reservations, by tenant and name.
-func (b *Book) All() []Reservation {
-	ids := slices.SortedFunc(maps.Keys(b.reservations), compare) // a reservation is large to move
-	all := make([]Reservation, len(ids))
-	for i, id := range ids {
-		all[i] = *b.reservations[id]
-	}
-	return all
-}
+func (b *Book) All() []Reservation { return b.list(func(*Reservation) bool { return true }) }
 
 // Between returns the reservations that have a moment in [from, to), by tenant and name.
-func (b *Book) Between(from, to time.Time) (some []Reservation) {
+func (b *Book) Between(from, to time.Time) []Reservation {
+	return b.list(func(r *Reservation) bool { return r.Start.Before(to) && from.Before(r.End) })
+}
+
+// list returns some reservations, by tenant and name.
+func (b *Book) list(which func(*Reservation) bool) []Reservation {
+	var some []*Reservation // a reservation is large to move
 	for _, r := range b.reservations {
-		if r.Start.Before(to) && from.Before(r.End) {
-			some = append(some, *r)
+		if which(r) {
+			some = append(some, r)
 		}
 	}
-	slices.SortFunc(some, func(r, s Reservation) int { return compare(r.Request.ID, s.Request.ID) })
-	return some
+	slices.SortFunc(some, func(r, s *Reservation) int { return compare(r.Request.ID, s.Request.ID) })
+	all := make([]Reservation, len(some))
+	for i, r := range some {
+		all[i] = *r
+	}
+	return all
 }
 
 func compare(a, b ID) int {
