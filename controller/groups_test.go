@@ -5,8 +5,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"headgate.dev/headgate/controller/controllertest"
 	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // A tenant divides its own groups and sees their unallocated bandwidth. It cannot change or see groups
@@ -296,18 +299,32 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 // Groups leave what reservations have of an interface.
 func TestGroupsLeaveReserved(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	before := storetest.Open(t, storetest.Start(t))
+	reserve := func(host string, outBps uint64, until int64) {
+		t.Helper()
+		if _, err := before.Do(t.Context(), "x", func(tx *store.Tx) error {
+			return tx.Put(store.ReservedKey(host, "eth0"), store.Reserved{OutBps: outBps, Until: until})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The leader reads what is reserved once, and deletes what no reservation has: what is written after that stays.
+	reserve("gone", 1, 1<<40)
+	s := startOn(t, before, controllertest.Config(), nil)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, there, err := before.Get(t.Context(), store.ReservedKey("gone", "eth0"), 0); err != nil || time.Now().After(end) {
+			t.Fatalf("what is reserved of a host without reservations is not deleted within 20 s: %v", err)
+		} else if !there {
+			break
+		}
+	}
 	s.must(200, "PUT", "/v1/hosts/h1", `{}`)
 	eth0 := func(limit, guarantee string) string {
 		return fmt.Sprintf(`{"out": {"limit": %q, "groups": [{"name": "a", "guarantee": %q}, {"name": "rest", "default": true}]}}`, limit, guarantee)
 	}
 	const at = "/v1/hosts/h1/interfaces/eth0"
 	s.must(200, "PUT", at, eth0("100Mbit", "50Mbit"))
-	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
-		return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 40e6, Until: 1 << 40})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	reserve("h1", 40e6, 1<<40)
 	if r := s.must(422, "PUT", at, eth0("100Mbit", "70Mbit")); !strings.Contains(r.text, "out.groups: guarantees total 70Mbit of 100Mbit, of which reservations have 40Mbit: lower them to 60Mbit or less") {
 		t.Errorf("%s", r.text)
 	}
@@ -315,18 +332,10 @@ func TestGroupsLeaveReserved(t *testing.T) {
 	s.must(422, "PATCH", at+"/out/groups/a", `{"guarantee": "61Mbit"}`, "Content-Type", "application/merge-patch+json")
 	s.must(200, "PUT", at, eth0("100Mbit", "60Mbit"))
 	// What is too much already can be reduced.
-	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
-		return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 70e6, Until: 1 << 40})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	reserve("h1", 70e6, 1<<40)
 	s.must(200, "PUT", at, eth0("100Mbit", "50Mbit"))
 	s.must(422, "PUT", at, eth0("100Mbit", "55Mbit"))
 	// What has ended is not counted, whoever forgot it.
-	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
-		return tx.Put(store.ReservedKey("h1", "eth0"), store.Reserved{OutBps: 70e6, Until: 1})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	reserve("h1", 70e6, 1)
 	s.must(200, "PUT", at, eth0("100Mbit", "90Mbit"))
 }
