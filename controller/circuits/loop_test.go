@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -293,4 +294,51 @@ func TestReservationForLater(t *testing.T) {
 	if p.sets != 2 {
 		t.Errorf("the circuits were set %d times", p.sets)
 	}
+}
+
+// changing is a book that takes its time, and in which something changes all the time.
+type changing struct {
+	*book
+	looked int
+}
+
+const lookTakes = 20 * time.Millisecond
+
+func (c *changing) Between(from, to time.Time) []reserve.Reservation {
+	c.looked++
+	time.Sleep(lookTakes)
+	return c.book.Between(from, to)
+}
+
+func (c *changing) Watch(ctx context.Context) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	go func() {
+		for ctx.Err() == nil {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	return changed
+}
+
+// Changes that come one after the other are taken together, so that updates take a fifth of the time.
+func TestManyChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		top := network(t, 10)
+		none, err := reserve.NewBook(top, reserve.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &changing{book: &book{none, top}}
+		l := New(&plant{now: time.Now(), sums: map[uint32]live.CircuitReading{}}, &noAgents{}, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 1, Now: time.Now})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		l.Run(ctx)
+		if least, most := 90, 10*int(time.Second/((1+restFactor)*lookTakes))+1; b.looked < least || b.looked > most {
+			t.Errorf("%d updates in 10 s, want %d to %d", b.looked, least, most)
+		}
+	})
 }
