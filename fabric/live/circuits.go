@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/program"
 )
 
@@ -31,29 +32,53 @@ type circuits struct {
 	going  []going
 	limits map[uint32]program.Limit
 	// wanted is the newest list.
-	wanted   []program.Circuit
-	readings map[uint32]*tally
-	readers  readers
+	wanted  []program.Circuit
+	tallies map[uint32]*tally
+	readers readers
 }
 
 // readers are the circuits that are read at each switch, in a plan.
 type readers struct {
-	plan *program.Circuits
-	at   map[fabric.DPID][]program.CircuitState
+	plan  *program.Circuits
+	at    map[fabric.DPID][]reader
+	count int
 }
 
-// of returns them in a plan.
-func (r *readers) of(c *program.Circuits) map[fabric.DPID][]program.CircuitState {
-	if r.plan == c {
-		return r.at
+// reader is a circuit that is read.
+type reader struct {
+	number uint32
+	meter  openflow.MeterID // 0 if it has none
+	shares bool             // with other circuits
+	tally  *tally
+}
+
+// readersOf returns the circuits that are read in the plan in force. n.mu must be held.
+func (n *Network) readersOf() readers {
+	if n.plan == nil {
+		return readers{}
 	}
-	r.plan, r.at = c, map[fabric.DPID][]program.CircuitState{}
-	for _, s := range c.States() {
-		if !s.BestEffort {
-			r.at[s.At()] = append(r.at[s.At()], s)
+	c := &n.circuits
+	if c.readers.plan == n.plan.Circuits {
+		return c.readers
+	}
+	if c.tallies == nil {
+		c.tallies = map[uint32]*tally{}
+	}
+	r := readers{plan: n.plan.Circuits, at: map[fabric.DPID][]reader{}}
+	for _, s := range r.plan.States() {
+		if s.BestEffort {
+			continue
 		}
+		t := c.tallies[s.Number]
+		if t == nil {
+			t = &tally{}
+			c.tallies[s.Number] = t
+		}
+		r.at[s.At()] = append(r.at[s.At()], reader{s.Number, s.Meter, len(s.Shares) > 0, t})
+		r.count++
 	}
-	return r.at
+	c.readers = r
+	return r
 }
 
 // going are circuits whose paths end.
@@ -89,16 +114,16 @@ func (n *Network) SetCircuits(all []program.Circuit) {
 	for _, one := range c.wanted {
 		was[one.Number] = one.Limit()
 	}
-	limits, readings := make(map[uint32]program.Limit, len(all)), make(map[uint32]*tally, len(all))
+	limits, tallies := make(map[uint32]program.Limit, len(all)), make(map[uint32]*tally, len(all))
 	for _, one := range all {
 		if limit, ok := c.limits[one.Number]; ok && was[one.Number] == one.Limit() {
 			limits[one.Number] = limit
 		}
-		if t := c.readings[one.Number]; t != nil {
-			readings[one.Number] = t
+		if t := c.tallies[one.Number]; t != nil {
+			tallies[one.Number] = t
 		}
 	}
-	c.limits, c.readings, c.wanted = limits, readings, slices.Clone(all)
+	c.limits, c.tallies, c.wanted = limits, tallies, slices.Clone(all)
 	c.change++
 	if !c.moving {
 		c.moving = true

@@ -45,6 +45,8 @@ type volume struct {
 	offered, passed uint64
 	// took is the time in which they were counted, 0 if only the controller's clock knows it.
 	took time.Duration
+	// known reports that they were counted.
+	known bool
 }
 
 func newMetering() metering {
@@ -251,82 +253,73 @@ type tally struct {
 
 // ReadCircuits reads what circuits have carried since they were last read, from their first switches at once, those in of if it is not nil, with one request to
 // each; with two to those that have circuits without a meter of their own, whose flows are read. The circuits of switches that do not answer until ctx ends
-// are not in the result, nor are those that are sent as best effort. Of circuits that share a meter, each has the same part dropped.
+// are not in the result, nor are those that are sent as best effort. Of circuits that share a meter, each has the same part dropped. One goroutine at a
+// time may call it.
 func (n *Network) ReadCircuits(ctx context.Context, of map[fabric.DPID]bool) map[uint32]CircuitReading {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
 	n.mu.Lock()
-	var c *program.Circuits
-	if n.plan != nil {
-		c = n.plan.Circuits
-	}
-	all := n.circuits.readers.of(c)
+	all := n.readersOf()
 	switches := maps.Clone(n.switches)
 	n.mu.Unlock()
 	var asked sync.WaitGroup
 	var mu sync.Mutex
-	out := make(map[uint32]CircuitReading)
-	for id, states := range all {
+	out := make(map[uint32]CircuitReading, all.count)
+	for id, circuits := range all.at {
 		s := switches[id]
 		if s == nil || of != nil && !of[id] {
 			continue
 		}
 		asked.Go(func() {
-			volumes, at, err := s.readCircuits(ctx, states)
+			volumes, at, err := s.readCircuits(ctx, circuits)
 			if err != nil {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			n.tally(volumes, at, out)
+			for i, v := range volumes {
+				if v.known {
+					out[circuits[i].number] = circuits[i].tally.add(v, at)
+				}
+			}
 		})
 	}
 	asked.Wait()
 	return out
 }
 
-// tally adds what the circuits of a switch have carried, and adds the readings to out.
-func (n *Network) tally(volumes map[uint32]volume, at time.Time, out map[uint32]CircuitReading) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for number, v := range volumes {
-		t := n.circuits.readings[number]
-		var r CircuitReading
-		if t == nil {
-			t = &tally{at: at}
-			if n.circuits.readings == nil {
-				n.circuits.readings = map[uint32]*tally{}
-			}
-			n.circuits.readings[number] = t
-		} else {
-			t.offered, t.passed = t.offered+v.offered, t.passed+v.passed
-			if r.Interval = v.took; r.Interval == 0 {
-				r.Interval = at.Sub(t.answered)
-			}
-			t.at = t.at.Add(r.Interval)
-			if s := r.Interval.Seconds(); s > 0 {
-				r.Offered, r.Passed = unit.Rate(float64(v.offered)*8/s), unit.Rate(float64(v.passed)*8/s)
-			}
+// add adds what a circuit has carried, as its switch answered at a moment.
+func (t *tally) add(v volume, at time.Time) (r CircuitReading) {
+	if t.answered.IsZero() {
+		t.at = at
+	} else {
+		t.offered, t.passed = t.offered+v.offered, t.passed+v.passed
+		if r.Interval = v.took; r.Interval == 0 {
+			r.Interval = at.Sub(t.answered)
 		}
-		t.answered = at
-		r.At, r.OfferedBytes, r.PassedBytes = t.at, t.offered, t.passed
-		out[number] = r
+		t.at = t.at.Add(r.Interval)
+		if s := r.Interval.Seconds(); s > 0 {
+			r.Offered, r.Passed = unit.Rate(float64(v.offered)*8/s), unit.Rate(float64(v.passed)*8/s)
+		}
 	}
+	t.answered = at
+	r.At, r.OfferedBytes, r.PassedBytes = t.at, t.offered, t.passed
+	return r
 }
 
 // readCircuits returns what circuits of a switch have carried since the last call.
-func (s *attached) readCircuits(ctx context.Context, states []program.CircuitState) (map[uint32]volume, time.Time, error) {
+func (s *attached) readCircuits(ctx context.Context, circuits []reader) ([]volume, time.Time, error) {
 	m := &s.metering
 	if err := m.lock(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
 	defer m.unlock()
 	metered, flows := false, false
-	for _, c := range states {
-		metered = metered || c.Meter != 0
-		flows = flows || c.Meter == 0 || len(c.Shares) > 0
+	for _, c := range circuits {
+		metered = metered || c.meter != 0
+		flows = flows || c.meter == 0 || c.shares
 	}
-	counted := map[uint32]uint64{}
+	var counted map[uint32]uint64
 	if flows {
 		all, err := flowsOf(ctx, s.conn, openflow.FlowsWith(program.CountedBy()))
 		if err != nil {
@@ -336,6 +329,7 @@ func (s *attached) readCircuits(ctx context.Context, states []program.CircuitSta
 		for _, f := range all {
 			sums[program.CircuitOf(f.Cookie)] += f.Bytes
 		}
+		counted = make(map[uint32]uint64, len(sums))
 		for number, bytes := range sums {
 			if before, ok := m.flows[number]; ok {
 				counted[number] = since(before, bytes)
@@ -352,22 +346,24 @@ func (s *attached) readCircuits(ctx context.Context, states []program.CircuitSta
 		}
 		m.take(reply.Meters)
 	}
-	at, out := time.Now(), map[uint32]volume{}
-	for _, c := range states {
-		meter, has := m.has[c.Meter]
-		bytes, flowed := counted[c.Number]
+	at, out := time.Now(), make([]volume, len(circuits))
+	for i, c := range circuits {
+		meter, has := m.has[c.meter]
+		bytes, flowed := counted[c.number]
 		switch {
 		case has && len(meter.numbers) == 1:
-			v := meter.sum
+			out[i] = meter.sum
 			if meter.fine && meter.since > 0 {
-				v.took = max(meter.age-meter.since, 0)
+				out[i].took = max(meter.age-meter.since, 0)
 			}
-			out[c.Number] = v
 		case flowed && has && meter.sum.offered > 0:
-			out[c.Number] = volume{offered: bytes, passed: uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
-		case flowed && (has || c.Meter == 0):
-			out[c.Number] = volume{offered: bytes, passed: bytes}
+			out[i] = volume{offered: bytes, passed: uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
+		case flowed && (has || c.meter == 0):
+			out[i] = volume{offered: bytes, passed: bytes}
+		default:
+			continue
 		}
+		out[i].known = true
 	}
 	for _, one := range m.has {
 		one.sum, one.since = volume{}, one.age
