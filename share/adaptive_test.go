@@ -68,6 +68,25 @@ func TestAdaptiveReturn(t *testing.T) {
 	}
 }
 
+// TestAdaptiveLeap: a flow that rises far beyond its limit has its whole reservation, unless what it offers since then was measured.
+func TestAdaptiveLeap(t *testing.T) {
+	for _, c := range []struct {
+		offered, end, least, most unit.Rate
+	}{{28, 30, 30, 33}, {28, 0, 40, 100}, {25, 30, 40, 100}} {
+		a := NewAdaptive(DefaultQuantum)
+		a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 40 * unit.Mbit, Class: 1}, ReservedFlow{}))
+		for range 600 {
+			a.Cycle([]unit.Rate{20 * unit.Mbit, 90 * unit.Mbit})
+		}
+		if c.end > 0 {
+			a.End([]unit.Rate{c.end * unit.Mbit, 90 * unit.Mbit})
+		}
+		if limit := a.Cycle([]unit.Rate{c.offered * unit.Mbit, 90 * unit.Mbit})[0]; limit < c.least*unit.Mbit || limit > c.most*unit.Mbit {
+			t.Errorf("a flow that rises from 20 to %d Mbit/s, %d at the end, has %v, want %d to %d Mbit/s", c.offered, c.end, limit, c.least, c.most)
+		}
+	}
+}
+
 // TestAdaptiveStops: a flow that stops sleeps after one cycle.
 func TestAdaptiveStops(t *testing.T) {
 	a := NewAdaptive(DefaultQuantum)

@@ -113,11 +113,15 @@ func TestFall(t *testing.T) {
 // A step within a cycle is seen at its end as what it is: up, down, and a rate that has not moved towards the end, which is noise. A flow that is
 // silent at the end may only pause.
 func TestObserveStep(t *testing.T) {
-	for _, c := range []struct{ rate, end, want float64 }{
-		{1.5, 2, 2}, {0.75, 0.5, 0.5}, // in the middle of the cycle
-		{1.1, 2, 1.1},              // end was reached after the last part began, or is noise
-		{1.5, 1.4, 1.5},            // it has turned
-		{0.5, 0, 0.5}, {1, 2, 1.0}, // silent, and steady
+	for _, c := range []struct {
+		rate, end, want float64
+		sure            bool
+	}{
+		{1.6, 2, 2, true}, {0.7, 0.5, 0.5, true}, // before the middle of the cycle
+		{1.4, 2, 2, false}, {0.8, 0.5, 0.5, false}, // after it
+		{1.1, 2, 1.1, false},                     // end was reached after the last part began, or is noise
+		{1.5, 1.4, 1.5, false},                   // it has turned
+		{0.5, 0, 0.5, false}, {1, 2, 1.0, false}, // silent, and steady
 	} {
 		var of trend
 		for range 20 {
@@ -126,6 +130,51 @@ func TestObserveStep(t *testing.T) {
 		of.observeStep(c.rate, c.end)
 		if of.level != c.want {
 			t.Errorf("%g, and %g at the end: the level is %g, want %g", c.rate, c.end, of.level, c.want)
+		}
+		if of.sure != c.sure {
+			t.Errorf("%g, and %g at the end: that it is the rate after the step is sure: %v", c.rate, c.end, of.sure)
+		}
+	}
+}
+
+// Steps of a few per cent do not become noise after a beginning that looked noisy, and noise that has ended is soon forgotten.
+func TestNoiseOfSteps(t *testing.T) {
+	var of trend
+	rnd := rand.New(rand.NewPCG(1, 1))
+	at := func(level, sd float64) { of.observe(level * (1 + sd*rnd.NormFloat64())) }
+	for _, first := range []float64{0.8, 1.1, 0.9} {
+		at(first, 0)
+	}
+	for n := range 400 {
+		at([]float64{1, 1.06}[n/10%2], 0.003)
+		if noise := of.noise(); n > 30 && noise > 0.013 {
+			t.Fatalf("after %d samples with 0.3 %% of noise and steps of 6 %% the noise is %.2g", n, noise)
+		}
+	}
+	for range 100 {
+		at(1, 0.05)
+	}
+	if noise := of.noise(); noise < 0.035 {
+		t.Errorf("noise of 5 %% is seen as %.2g", noise)
+	}
+	for range 30 {
+		at(1, 0.003)
+	}
+	if noise := of.noise(); noise > 0.01 {
+		t.Errorf("30 samples after its end, noise of 5 %% is seen as %.2g", noise)
+	}
+}
+
+// The first sample of a flow that begins within a cycle is of a part of it: the next one is the level, and no noise.
+func TestBeginsWithinACycle(t *testing.T) {
+	for _, c := range []struct {
+		first, want float64
+		change      change
+	}{{0.3, 1, began}, {0.99, 0.995, steady}} {
+		var of trend
+		of.observe(c.first)
+		if got := of.observe(1); got != c.change || of.level != c.want || of.noise() > warmUpNoise {
+			t.Errorf("%g and 1: %v, level %g, noise %g, want %v and level %g", c.first, got, of.level, of.noise(), c.change, c.want)
 		}
 	}
 }
