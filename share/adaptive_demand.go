@@ -24,8 +24,8 @@ const (
 	// each within calmCycles of the former, and each to little less than the limit, show that the
 	// flow follows its limit. A step of the rate within a cycle appears as two.
 	growing, calmCycles = 3, 6
-	// A flow that rises to this many times a limit below its reservation has the whole reservation in the next cycle, unless what it offers after the
-	// rise was measured: it may not have been all that it wants.
+	// A flow that rises to this many times a limit below its reservation has the whole reservation in the next cycle, also if what it offers after the
+	// rise was measured: TCP may want more than it sends under the limit.
 	leapsOver = 1.2
 	// wholeCycles is how long a reservation remains whole after a cycle in which it was used in
 	// full. wholeNoise is how many standard deviations below it a level may be.
@@ -167,7 +167,7 @@ func (d *demand) probe(changed change, offered, limit, reserved float64) bool {
 		}
 	case changed == rose:
 		d.rises++
-		d.waking = d.waking || !d.sure && limit < reserved && offered > leapsOver*limit
+		d.waking = d.waking || limit < reserved && offered > leapsOver*limit
 		d.falls, d.wait, d.backoff = 0, firstProbe, firstProbe
 		if d.waking || d.rises >= growing || attains > 0 {
 			d.grow(attains)

@@ -28,9 +28,7 @@ const (
 	countNoise = 0.5
 	// stepPart is the part of a cycle before a step of the rate up to which the rate at the end of the cycle is taken for that after the step: 0.6 of
 	// exact counters, and some noise.
-	stepPart = 0.85
-	// surePart is the part before a step up to which all of the last part of the cycle, less than half of it, came after the step.
-	surePart   = 0.5
+	stepPart   = 0.85
 	leastNoise = 0.002
 	// A difference of more than outlier standard deviations is a step of the rate and not noise, unless
 	// it is one of more than stepSamples in a row: a step within a cycle appears as two.
@@ -85,7 +83,6 @@ type trend struct {
 	diffs    int               // differences in variance, up to trendMemory
 	outliers int               // successive ones
 	woke     bool              // the latest rate may be of a part of a cycle
-	sure     bool              // the latest rate stepped before the last part of the cycle, and level is that after the step
 	counted  float64           // the noise of the counter itself, in bit/s
 	recent   [medianOf]float64 // the latest differences, outliers among them
 	seen     int               // how many there were
@@ -160,14 +157,12 @@ func (t *trend) observe(rate float64) change {
 func (t *trend) observeStep(rate, end float64) change {
 	was := t.level
 	c := t.observe(rate)
-	t.sure = false
 	if c == steady || t.samples != 1 || end <= 0 || (end-rate)*(rate-was) <= 0 { // end is beyond rate, seen from the level before
 		return c
 	}
 	if before := (end - rate) / (end - was); before <= stepPart {
 		t.restart(end, 1)
 		t.last = end
-		t.sure = before < surePart
 	}
 	return c
 }
