@@ -126,8 +126,8 @@ func (l *Loop) Run(ctx context.Context) {
 	next := time.NewTimer(l.interval - last)
 	defer next.Stop()
 	l.Update()
-	heard, rest := changed, time.NewTimer(0)
-	defer rest.Stop()
+	heard := changed
+	var rest <-chan time.Time
 	for glanced := false; ; {
 		select {
 		case <-ctx.Done():
@@ -135,9 +135,8 @@ func (l *Loop) Run(ctx context.Context) {
 		case <-heard:
 			began := time.Now()
 			l.Update()
-			heard = nil // changed keeps that there is another change
-			rest.Reset(min(restFactor*time.Since(began), l.interval/restPart))
-		case <-rest.C:
+			heard, rest = nil, time.After(min(restFactor*time.Since(began), l.interval/restPart)) // changed keeps that there is another change
+		case <-rest:
 			heard = changed
 		case <-next.C:
 			if glanced {

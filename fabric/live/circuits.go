@@ -61,9 +61,6 @@ func (n *Network) readersOf() readers {
 	if c.readers.plan == n.plan.Circuits {
 		return c.readers
 	}
-	if c.tallies == nil {
-		c.tallies = map[uint32]*tally{}
-	}
 	r := readers{plan: n.plan.Circuits, at: map[fabric.DPID][]reader{}}
 	for _, s := range r.plan.States() {
 		if s.BestEffort {
