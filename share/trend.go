@@ -206,13 +206,13 @@ func (t *trend) learnNoise(rate float64) {
 		latest := t.recent
 		known := latest[:min(t.seen, medianOf)]
 		slices.Sort(known)
-		t.mostNoise = max(medianPart*known[len(known)/2], exactNoise, t.counted/t.level)
+		t.mostNoise = max(medianPart*known[len(known)/2], t.ignored())
 	}
 }
 
 // learns reports whether there may be noise of which little is known.
 func (t *trend) learns() bool {
-	return t.diffs < 2 || t.diffs < learning && math.Sqrt(t.variance) > exactNoise
+	return t.diffs < 2 || t.diffs < learning && math.Sqrt(t.variance) > t.ignored()
 }
 
 // noise returns the standard deviation of one sample, relative to the level.
@@ -227,5 +227,8 @@ func (t *trend) noise() float64 {
 // margin returns the part of the level to add for noise: one standard deviation of a sample, above
 // which 8 % of a deviation would be lost, and the 95th percentile of the level's own error.
 func (t *trend) margin() float64 {
-	return max(t.noise()-max(exactNoise, t.counted/t.level), 0) * (1 + 1.65/math.Sqrt(float64(t.samples)))
+	return max(t.noise()-t.ignored(), 0) * (1 + 1.65/math.Sqrt(float64(t.samples)))
 }
+
+// ignored is the noise that a meter's bucket holds: a little, and that of the counter.
+func (t *trend) ignored() float64 { return max(exactNoise, t.counted/t.level) }

@@ -328,12 +328,18 @@ func TestRateByTheClockOfTheSwitch(t *testing.T) {
 		w.net.Advance()
 		defer w.stream(0, 2).Stop()
 		defer w.net.AdvanceEvery(200 * time.Millisecond)()
-		for n := range 8 {
-			time.Sleep(430 * time.Millisecond) // not as often as the switch counts
+		var at time.Time
+		for n := range 24 {
+			if n < 8 {
+				time.Sleep(430 * time.Millisecond) // not as often as the switch counts
+			} else {
+				time.Sleep(130 * time.Millisecond) // more often: some readings are of no time
+			}
 			r := w.live.ReadCircuits(t.Context(), nil)[7]
-			if n > 1 && (!near(float64(r.Offered), float64(hostRate)) || r.Interval%(200*time.Millisecond) != 0) {
+			if rate := float64(r.Offered); n > 1 && (r.Interval%(200*time.Millisecond) != 0 || !near(rate, float64(hostRate)) && r.Interval > 0 || r.At.Sub(at) != r.Interval) {
 				t.Errorf("the switch counts each 200 ms, and reading %d is %+v", n, r)
 			}
+			at = r.At
 		}
 	})
 }

@@ -1,9 +1,11 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +22,11 @@ const limitTimeout = 5 * time.Second
 // metering is the meters that a switch has for circuits, and what they have counted. A change of a meter sets its counters to 0 (measured with
 // Open vSwitch 3.1), so that they are read in the same moment, and what they had is added up.
 type metering struct {
-	busy    chan struct{} // has one element while messages about meters are under way, in whose order the rest is kept
-	has     map[openflow.MeterID]*circuitMeter
-	pending bool // a change of limits waits; n.mu must be held
+	busy chan struct{} // has one element while messages about meters are under way, in whose order the rest is kept
+	has  map[openflow.MeterID]*circuitMeter
+	// pending reports that sendLimits waits, for the meters in changed, whose limits may be others than those that the switch has. n.mu must be held for both.
+	pending bool
+	changed map[openflow.MeterID]bool
 	flows   map[uint32]uint64
 }
 
@@ -43,14 +47,15 @@ type circuitMeter struct {
 // volume is bytes before and after a meter.
 type volume struct {
 	offered, passed uint64
-	// took is the time in which they were counted, 0 if only the controller's clock knows it.
-	took time.Duration
+	// took is the time in which they were counted if timed, which is 0 if the switch has not counted since. Else only the controller's clock knows it.
+	took  time.Duration
+	timed bool
 	// known reports that they were counted.
 	known bool
 }
 
 func newMetering() metering {
-	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]*circuitMeter{}, flows: map[uint32]uint64{}}
+	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]*circuitMeter{}, changed: map[openflow.MeterID]bool{}, flows: map[uint32]uint64{}}
 }
 
 // lock waits until no other messages about meters are under way.
@@ -109,7 +114,7 @@ func (m *metering) becomes(p program.Program, c *program.Circuits, id fabric.DPI
 	m.has = has
 }
 
-// applyStep sends changes. If meters of circuits are among them, it reads their counters just before.
+// applyStep sends changes. If meters of circuits are among them, it reads counters just before: those of the only one, or of all.
 func (n *Network) applyStep(ctx context.Context, s *attached, messages []openflow.Message) error {
 	var resets []openflow.MeterID
 	for _, m := range messages {
@@ -120,7 +125,11 @@ func (n *Network) applyStep(ctx context.Context, s *attached, messages []openflo
 	if len(resets) == 0 {
 		return s.conn.Apply(ctx, messages...)
 	}
-	reply, unread, err := session.AskThenApply[*openflow.MeterStatsReply](ctx, s.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll}, messages...)
+	asked := openflow.MeterAll
+	if len(resets) == 1 {
+		asked = resets[0]
+	}
+	reply, unread, err := session.AskThenApply[*openflow.MeterStatsReply](ctx, s.conn, &openflow.MeterStatsRequest{Meter: asked}, messages...)
 	if unread == nil {
 		s.metering.take(reply.Meters)
 	}
@@ -171,63 +180,77 @@ func (n *Network) SetLimits(limits map[uint32]program.Limit) {
 	if n.circuits.limits == nil {
 		n.circuits.limits = map[uint32]program.Limit{}
 	}
-	at := map[fabric.DPID]bool{}
 	for number, limit := range limits {
 		if was, ok := n.circuits.limits[number]; ok && was == limit {
 			continue
 		}
 		n.circuits.limits[number] = limit
-		if n.plan != nil {
-			if c, ok := n.plan.Circuits.State(number); ok && c.Meter != 0 {
-				at[c.At()] = true
-			}
+		if n.plan == nil {
+			continue
 		}
-	}
-	for id := range at {
-		if s := n.switches[id]; s != nil && !s.metering.pending {
-			s.metering.pending = true
-			go n.sendLimits(s)
+		c, ok := n.plan.Circuits.State(number)
+		if !ok || c.Meter == 0 {
+			continue
+		}
+		if s := n.switches[c.At()]; s != nil {
+			s.metering.changed[c.Meter] = true
+			if !s.metering.pending {
+				s.metering.pending = true
+				go n.sendLimits(s)
+			}
 		}
 	}
 }
 
-// sendLimits brings the meters of a switch to the limits in force.
+// sendLimits brings the meters of a switch that changed to the limits in force.
 func (n *Network) sendLimits(s *attached) {
 	ctx, cancel := context.WithTimeout(n.ctx, stepTimeout)
 	defer cancel()
 	locked := s.metering.lock(ctx) == nil
 	n.mu.Lock()
-	s.metering.pending = false // from here on a change comes after this one
-	var want []program.Meter
-	if n.plan != nil {
-		want = n.plan.Circuits.Limits(s.id, n.circuits.limits)
-	}
-	n.mu.Unlock()
+	m := &s.metering
+	m.pending = false // from here on a change comes after this one
 	if !locked {
+		n.mu.Unlock()
 		return
 	}
-	defer s.metering.unlock()
-	var messages []openflow.Message
-	changed := map[openflow.MeterID]program.Meter{}
-	for _, m := range want {
-		// One that the switch does not have yet comes with the plan, and one of others changes with it.
-		has, ok := s.metering.has[m.ID]
-		if ok && m.Why == has.Why && !reflect.DeepEqual(m, has.Meter) {
-			messages = append(messages, &openflow.MeterMod{Command: openflow.MeterModify, Flags: m.Flags, Meter: m.ID, Bands: m.Bands})
-			changed[m.ID] = m
+	defer m.unlock()
+	changed := m.changed
+	m.changed = map[openflow.MeterID]bool{}
+	var want []program.Meter
+	for id := range changed {
+		if n.plan == nil {
+			break
+		}
+		if one, ok := n.plan.Circuits.Limited(s.id, id, n.circuits.limits); ok {
+			want = append(want, one)
 		}
 	}
-	if len(messages) == 0 {
+	n.mu.Unlock()
+	slices.SortFunc(want, func(a, b program.Meter) int { return cmp.Compare(a.ID, b.ID) })
+	want = slices.DeleteFunc(want, func(one program.Meter) bool {
+		// One that the switch does not have yet comes with the plan, and one of others changes with it.
+		has, ok := m.has[one.ID]
+		return !ok || one.Why != has.Why || reflect.DeepEqual(one, has.Meter)
+	})
+	if len(want) == 0 {
 		return
+	}
+	messages := make([]openflow.Message, len(want))
+	for i, one := range want {
+		messages[i] = &openflow.MeterMod{Command: openflow.MeterModify, Flags: one.Flags, Meter: one.ID, Bands: one.Bands}
 	}
 	if err := n.applyStep(ctx, s, messages); err != nil {
 		if s.conn.Err() == nil && n.ctx.Err() == nil {
 			n.options.Log.Warn("a switch did not take the limits of circuits", "switch", s.id, "error", err)
 		}
-		return // the next limits are compared with those before
+		n.mu.Lock()
+		maps.Copy(m.changed, changed) // they are sent again with the next ones
+		n.mu.Unlock()
+		return
 	}
-	for id, m := range changed {
-		s.metering.has[id].Meter = m
+	for _, one := range want {
+		m.has[one.ID].Meter = one
 	}
 }
 
@@ -294,7 +317,7 @@ func (t *tally) add(v volume, at time.Time) (r CircuitReading) {
 		t.at = at
 	} else {
 		t.offered, t.passed = t.offered+v.offered, t.passed+v.passed
-		if r.Interval = v.took; r.Interval == 0 {
+		if r.Interval = v.took; !v.timed {
 			r.Interval = at.Sub(t.answered)
 		}
 		t.at = t.at.Add(r.Interval)
@@ -353,8 +376,8 @@ func (s *attached) readCircuits(ctx context.Context, circuits []reader) ([]volum
 		switch {
 		case has && len(meter.numbers) == 1:
 			out[i] = meter.sum
-			if meter.fine && meter.since > 0 {
-				out[i].took = max(meter.age-meter.since, 0)
+			if meter.fine && 0 < meter.since && meter.since <= meter.age {
+				out[i].took, out[i].timed = meter.age-meter.since, true
 			}
 		case flowed && has && meter.sum.offered > 0:
 			out[i] = volume{offered: bytes, passed: uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}

@@ -160,20 +160,33 @@ func (c *Circuits) Limits(id fabric.DPID, limits map[uint32]Limit) (all []Meter)
 	if c == nil {
 		return nil
 	}
-	for n, m := range c.meters[id] {
-		sum := Limit{Unresponsive: true}
-		for _, number := range m.numbers {
-			if limit, ok := limits[number]; ok {
-				sum = sum.and(limit)
-			} else {
-				s := c.states[number]
-				sum = sum.and(s.Limit())
-			}
-		}
-		all = append(all, m.meter(n, sum))
+	for n := range c.meters[id] {
+		m, _ := c.Limited(id, n, limits)
+		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b Meter) int { return cmp.Compare(a.ID, b.ID) })
 	return all
+}
+
+// Limited returns one of the meters that Limits returns. It reports false for a meter that circuits do not use.
+func (c *Circuits) Limited(id fabric.DPID, meter openflow.MeterID, limits map[uint32]Limit) (Meter, bool) {
+	if c == nil {
+		return Meter{}, false
+	}
+	m, ok := c.meters[id][meter]
+	if !ok {
+		return Meter{}, false
+	}
+	sum := Limit{Unresponsive: true}
+	for _, number := range m.numbers {
+		limit, ok := limits[number]
+		if !ok {
+			s := c.states[number]
+			limit = s.Limit()
+		}
+		sum = sum.and(limit)
+	}
+	return m.meter(meter, sum), true
 }
 
 // Metered returns the circuits of a meter of a switch, none for a meter that circuits do not use.
