@@ -38,6 +38,8 @@ const (
 // where that would be more than 1/64 of a link for all best-effort flows together. A flow that offered its
 // reservation or more has it in the next cycle, where the reservations fit.
 //
+// What an unresponsive flow offers is what it wants: it is not probed, and after a leap it has the rate that it then had.
+//
 // A rate that changes within a cycle is seen as it is at the end, if End tells it. If a flow alternates faster than the cycle, its limit
 // is near its mean rate, and the burst size of its meter must cover the difference.
 //
@@ -115,6 +117,9 @@ func (a *Adaptive) set(n ReservedNetwork) (fresh map[int]bool) {
 		if f.Class == BestEffort {
 			flows[i].claim = float64(Unlimited)
 		}
+	}
+	for i, f := range n.Flows {
+		flows[i].unresponsive = f.Unresponsive
 	}
 	a.net, a.flows, a.limits = n.clone(), flows, limits
 	a.floors = floors(a.net)

@@ -24,8 +24,8 @@ const (
 	// each within calmCycles of the former, and each to little less than the limit, show that the
 	// flow follows its limit. A step of the rate within a cycle appears as two.
 	growing, calmCycles = 3, 6
-	// A flow that rises to this many times a limit below its reservation has the whole reservation in the next cycle, also if what it offers after the
-	// rise was measured: TCP may want more than it sends under the limit.
+	// A flow that rises to this many times a limit below its reservation has the whole reservation in the next cycle. Unless it is unresponsive that is so also
+	// if what it offers after the rise was measured: TCP may want more than it sends under the limit.
 	leapsOver = 1.2
 	// wholeCycles is how long a reservation remains whole after a cycle in which it was used in
 	// full. wholeNoise is how many standard deviations below it a level may be.
@@ -55,23 +55,25 @@ const (
 // short probes where it is at its limit.
 type demand struct {
 	trend
-	claim    float64
-	headroom float64
-	probing  int     // cycles that headroom remains
-	base     float64 // the level before the probe
-	taken    float64 // the mean offered rate of the probe
-	wait     int     // cycles until the next probe
-	backoff  int
-	attains  float64 // part of its limit that the flow attains, 0 if it does not follow its limit
-	above    int     // successive cycles above the limit
-	rises    int     // successive cycles with a rise
-	falls    int     // successive falls near the limit
-	steady   int     // cycles since the latest change
-	waking   bool    // the reservation is returned until the probe ends
-	whole    int     // cycles that the reservation remains whole
-	cuts     int     // successive seizures, each within trendMemory cycles of the former
-	apart    int     // cycles since the latest of them
-	follows  float64 // part of its limit that a flow attains that was seen to follow it, 0 if none; ends with whole
+	// unresponsive: what it offers is what it wants, so that it is not probed, and has no more than what was measured after a leap.
+	unresponsive bool
+	claim        float64
+	headroom     float64
+	probing      int     // cycles that headroom remains
+	base         float64 // the level before the probe
+	taken        float64 // the mean offered rate of the probe
+	wait         int     // cycles until the next probe
+	backoff      int
+	attains      float64 // part of its limit that the flow attains, 0 if it does not follow its limit
+	above        int     // successive cycles above the limit
+	rises        int     // successive cycles with a rise
+	falls        int     // successive falls near the limit
+	steady       int     // cycles since the latest change
+	waking       bool    // the reservation is returned until the probe ends
+	whole        int     // cycles that the reservation remains whole
+	cuts         int     // successive seizures, each within trendMemory cycles of the former
+	apart        int     // cycles since the latest of them
+	follows      float64 // part of its limit that a flow attains that was seen to follow it, 0 if none; ends with whole
 
 	over     int     // cycles in which the target was below the claim
 	former   float64 // the claim before the latest seizure
@@ -109,7 +111,8 @@ func (d *demand) next(offered, end, limit, reserved, floor float64) float64 {
 		d.learnNoise(offered)
 		d.claim = max(d.claim, min(offered, reserved))
 	default:
-		moved := d.probe(d.observeStep(offered, end), offered, limit, reserved)
+		changed, measured := d.observeStep(offered, end)
+		moved := d.probe(changed, measured, offered, limit, reserved)
 		returned := d.whole == wholeCycles && d.claim < reserved
 		d.settle(d.target(reserved, floor), moved || returned)
 	}
@@ -136,8 +139,8 @@ func (d *demand) atLimit(offered, limit float64) bool {
 	return offered >= from*limit && offered <= atLimitTo*limit
 }
 
-// probe sets the headroom, and reports whether the claim is to move.
-func (d *demand) probe(changed change, offered, limit, reserved float64) bool {
+// probe sets the headroom, and reports whether the claim is to move. measured reports that the level is what was offered after a step.
+func (d *demand) probe(changed change, measured bool, offered, limit, reserved float64) bool {
 	size := max(leastProbe, probeNoise*d.noise())
 	ended := false
 	if d.probing > 0 {
@@ -167,7 +170,7 @@ func (d *demand) probe(changed change, offered, limit, reserved float64) bool {
 		}
 	case changed == rose:
 		d.rises++
-		d.waking = d.waking || limit < reserved && offered > leapsOver*limit
+		d.waking = d.waking || limit < reserved && offered > leapsOver*limit && !(d.unresponsive && measured)
 		d.falls, d.wait, d.backoff = 0, firstProbe, firstProbe
 		if d.waking || d.rises >= growing || attains > 0 {
 			d.grow(attains)
@@ -200,7 +203,7 @@ func (d *demand) grow(attains float64) {
 // await begins a probe if it is time for one and the flow is at its limit.
 func (d *demand) await(size, limit float64) bool {
 	switch {
-	case d.probing > 0 || limit >= d.level*(1+size) || d.age <= falseCycles:
+	case d.unresponsive || d.probing > 0 || limit >= d.level*(1+size) || d.age <= falseCycles:
 		return false
 	case d.wait > 0:
 		d.wait--

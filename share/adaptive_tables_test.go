@@ -12,8 +12,8 @@ import (
 
 // TestAdaptiveTables: on the paper's waveforms and random rates (tables 4.1 and 4.4, intervals of
 // 10 s, cycles of 1 s that begin at any moment of an interval, whose last 0.4 s are known) QoS flows and all flows together
-// get 99 % of what an ideal scheme gives them that knows the offered rates. With counters of whole frames, 30 to 150 a second, all get 98.8 % in
-// two cases, and with noise the margins cost 1 % more.
+// get 99 % of what an ideal scheme gives them that knows the offered rates, also with counters of whole frames, 30 to 150 a second. Their senders are of
+// UDP: probes and the whole reservation after each leap cost all flows 0.15 %. With noise the margins cost 1 % more.
 func TestAdaptiveTables(t *testing.T) {
 	table41, table44 := sharetest.Scenarios[0], sharetest.Scenarios[3]
 	for _, c := range []struct {
@@ -28,10 +28,10 @@ func TestAdaptiveTables(t *testing.T) {
 		{"4.4 controlled", table44, false, 0, 0, 0.995, 0.99},
 		{"4.1 random", table41, true, 0, 0, 0.995, 0.99},
 		{"4.4 random", table44, true, 0, 0, 0.992, 0.99},
-		{"4.1 controlled, whole frames", table41, false, 0, frame, 0.99, 0.99},
-		{"4.4 controlled, whole frames", table44, false, 0, frame, 0.99, 0.99},
-		{"4.1 random, whole frames", table41, true, 0, frame, 0.99, 0.99},
-		{"4.4 random, whole frames", table44, true, 0, frame, 0.99, 0.99},
+		{"4.1 controlled, whole frames", table41, false, 0, frame, 0.99, 0.993},
+		{"4.4 controlled, whole frames", table44, false, 0, frame, 0.99, 0.993},
+		{"4.1 random, whole frames", table41, true, 0, frame, 0.99, 0.991},
+		{"4.4 random, whole frames", table44, true, 0, frame, 0.99, 0.991},
 		{"4.1 controlled, noise 1%", table41, false, 0.01, 0, 0.985, 0.975},
 		{"4.4 random, noise 1%", table44, true, 0.01, 0, 0.985, 0.975},
 	} {
@@ -75,7 +75,7 @@ func newTableRun(t sharetest.Scenario, random bool, noise float64, frame unit.Ra
 	r := &tableRun{table: t, random: random, noise: noise, frame: frame, offset: offset, rnd: rnd}
 	r.net.Capacities = []unit.Rate{sharetest.LinkRate}
 	for _, f := range t.Flows {
-		r.net.Flows = append(r.net.Flows, share.ReservedFlow{Key: f.Name, Links: []int{0}, Reserved: f.Reserved, Class: f.Class})
+		r.net.Flows = append(r.net.Flows, share.ReservedFlow{Key: f.Name, Links: []int{0}, Reserved: f.Reserved, Class: f.Class, Unresponsive: true})
 	}
 	r.rates, r.next = r.draw(0), r.draw(1)
 	return r

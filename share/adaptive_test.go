@@ -69,11 +69,14 @@ func TestAdaptiveReturn(t *testing.T) {
 }
 
 // TestAdaptiveLeap: a flow that rises far beyond its limit has its whole reservation, also if what it offers since then was measured: TCP may want more than
-// it sends under the limit.
+// it sends under the limit. An unresponsive one has what was measured.
 func TestAdaptiveLeap(t *testing.T) {
-	for _, c := range []struct{ offered, end, least, most unit.Rate }{{28, 30, 40, 100}, {28, 0, 40, 100}, {21, 0, 21, 30}} {
+	for _, c := range []struct {
+		offered, end, least, most unit.Rate
+		unresponsive              bool
+	}{{28, 30, 40, 100, false}, {28, 0, 40, 100, false}, {21, 0, 21, 30, false}, {28, 30, 30, 32, true}, {28, 0, 40, 100, true}} {
 		a := NewAdaptive(DefaultQuantum)
-		a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 40 * unit.Mbit, Class: 1}, ReservedFlow{}))
+		a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 40 * unit.Mbit, Class: 1, Unresponsive: c.unresponsive}, ReservedFlow{}))
 		for range 600 {
 			a.Cycle([]unit.Rate{20 * unit.Mbit, 90 * unit.Mbit})
 		}

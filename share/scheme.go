@@ -33,6 +33,8 @@ type ReservedFlow struct {
 	Reserved unit.Rate
 	// Class is 1 (QoS1, served first) to 4, or BestEffort.
 	Class int
+	// Unresponsive reports that its senders do not send less when packets are dropped, as those of UDP: what they offer is what they want.
+	Unresponsive bool
 }
 
 // ReservedNetwork is the capacity of each directed link, and the flows that cross them.

@@ -153,18 +153,19 @@ func (t *trend) observe(rate float64) change {
 }
 
 // observeStep is observe for a rate of which the last part is known. A step from the level to end within the cycle has a rate between both, and the
-// level is then end. A flow that is silent at the end may only pause.
-func (t *trend) observeStep(rate, end float64) change {
+// level is then end: measured reports that. A flow that is silent at the end may only pause.
+func (t *trend) observeStep(rate, end float64) (c change, measured bool) {
 	was := t.level
-	c := t.observe(rate)
+	c = t.observe(rate)
 	if c == steady || t.samples != 1 || end <= 0 || (end-rate)*(rate-was) <= 0 { // end is beyond rate, seen from the level before
-		return c
+		return c, false
 	}
-	if before := (end - rate) / (end - was); before <= stepPart {
-		t.restart(end, 1)
-		t.last = end
+	if before := (end - rate) / (end - was); before > stepPart {
+		return c, false
 	}
-	return c
+	t.restart(end, 1)
+	t.last = end
+	return c, true
 }
 
 // fallTest returns the drift and the limit of the test for a fall. The drift is half of the fall

@@ -34,6 +34,8 @@ type planned struct {
 	class    int
 	reserved unit.Rate
 	links    []int
+	// unresponsive: the reservation is of UDP alone.
+	unresponsive bool
 	// spares are the flows, by index, of which this one is the spare path. It reserves the bandwidth that the largest of
 	// them would need there, and has no limit of its own.
 	spares []int
@@ -77,6 +79,8 @@ type lines struct {
 	index      map[fabric.LinkID]int
 	capacities []unit.Rate
 }
+
+const protocolUDP = 17 // IANA, Protocol Numbers
 
 // tagPart is the part of a link between switches that the tags of circuits take: meters count frames before they get one of 4 bytes, which of frames
 // of 1,514 bytes are 1/379. Without it a link whose limits total its capacity has a queue that only grows, and loses what is reserved.
@@ -159,6 +163,7 @@ func (n Network) addDirection(flows []planned, l lines, r reserve.Reservation, d
 		spare = -1
 	}
 	first := len(flows)
+	udp := len(r.Request.Flows) > 0 && !slices.ContainsFunc(r.Request.Flows, func(f reserve.Flow) bool { return f.Protocol != protocolUDP })
 	taken := false
 	for i, path := range r.Paths {
 		if path.Spare || d.rate(path) == 0 {
@@ -168,7 +173,9 @@ func (n Network) addDirection(flows []planned, l lines, r reserve.Reservation, d
 		if spare >= 0 && !taken && n.broken(links) {
 			links, taken = r.Paths[spare].Links, true
 		}
-		flows = append(flows, n.planned(l, FlowID{Reservation: r.Request.ID, Path: i, Reverse: d.reverse}, d, links, d.rate(path), class))
+		one := n.planned(l, FlowID{Reservation: r.Request.ID, Path: i, Reverse: d.reverse}, d, links, d.rate(path), class)
+		one.unresponsive = udp
+		flows = append(flows, one)
 	}
 	if spare < 0 || taken || len(flows) == first {
 		return flows
@@ -223,7 +230,7 @@ func (n Network) addBestEffort(p *plan, l lines) {
 func (p plan) reserved() share.ReservedNetwork {
 	n := share.ReservedNetwork{Capacities: p.capacities, Flows: make([]share.ReservedFlow, len(p.flows))}
 	for i, f := range p.flows {
-		n.Flows[i] = share.ReservedFlow{Key: f.id.key(), Links: f.links, Reserved: f.reserved, Class: f.class}
+		n.Flows[i] = share.ReservedFlow{Key: f.id.key(), Links: f.links, Reserved: f.reserved, Class: f.class, Unresponsive: f.unresponsive}
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package cycle
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -151,4 +152,24 @@ func (p *plant) got(id FlowID, offered unit.Rate) unit.Rate { return min(offered
 func forward(name string) FlowID { return FlowID{Reservation: reserve.ID{Name: name}} }
 func enters(at fabric.PortID) FlowID {
 	return FlowID{Port: at}
+}
+
+// Only the senders of a reservation of UDP alone are taken not to react to drops, in both directions.
+func TestUnresponsive(t *testing.T) {
+	top := topology(t, 2, unit.Gbit, [2]fabric.DPID{1, 2})
+	for want, flows := range map[string][]reserve.Flow{"any": nil, "udp": {{Protocol: 17, Destination: reserve.Ports{First: 5, Last: 6}}}, "tcp": {{Protocol: 6}}, "both": {{Protocol: 17}, {Protocol: 6}}} {
+		r := request("a", 1, port(1, 1), port(2, 1), unit.Mbit, unit.Mbit)
+		r.Flows = flows
+		c := New(share.NewAdaptive(0))
+		c.Set(Network{Topology: top, Reservations: admit(t, top, r), Enforcers: metered(top)}, Time{Wall: noon})
+		reserved := c.plan.reserved().Flows
+		if len(reserved) != 2 {
+			t.Fatalf("%s: %d flows", want, len(reserved))
+		}
+		for _, f := range reserved {
+			if f.Unresponsive != (want == "udp") {
+				t.Errorf("%s: flow %s is unresponsive: %v", want, f.Key, f.Unresponsive)
+			}
+		}
+	}
 }
