@@ -38,7 +38,8 @@ const (
 // where that would be more than 1/64 of a link for all best-effort flows together. A flow that offered its
 // reservation or more has it in the next cycle, where the reservations fit.
 //
-// What an unresponsive flow offers is what it wants: it is not probed, and after a leap it has the rate that it then had.
+// What an unresponsive flow offers is what it wants. It is not probed, and has the rate that it had after a leap, or its whole reservation until it was measured
+// for a cycle.
 //
 // A rate that changes within a cycle is seen as it is at the end, if End tells it. If a flow alternates faster than the cycle, its limit
 // is near its mean rate, and the burst size of its meter must cover the difference.

@@ -55,7 +55,8 @@ const (
 // short probes where it is at its limit.
 type demand struct {
 	trend
-	// unresponsive: what it offers is what it wants, so that it is not probed, and has no more than what was measured after a leap.
+	// unresponsive: what it offers is what it wants. It is not probed, has headroom only while it rises on and on, and has the whole reservation only until it was
+	// measured for a cycle. What it used before says nothing.
 	unresponsive bool
 	claim        float64
 	headroom     float64
@@ -91,7 +92,7 @@ func (d *demand) next(offered, end, limit, reserved, floor float64) float64 {
 	if d.calm++; d.calm%forgiveCycles == 0 {
 		d.patience /= 2
 	}
-	if reserved > 0 && offered >= reserved {
+	if reserved > 0 && offered >= reserved && !d.unresponsive {
 		d.whole = wholeCycles
 	}
 	switch {
@@ -127,7 +128,7 @@ func (d *demand) hidden(offered, limit float64) bool {
 	} else if d.above < unresponsive {
 		d.above = 0
 	}
-	return limit < 0.99*d.claim && d.above < unresponsive && d.atLimit(offered, limit)
+	return !d.unresponsive && limit < 0.99*d.claim && d.above < unresponsive && d.atLimit(offered, limit)
 }
 
 // atLimit reports whether the offered rate is what a flow that wants more offers under the limit.
@@ -146,7 +147,9 @@ func (d *demand) probe(changed change, measured bool, offered, limit, reserved f
 	if d.probing > 0 {
 		d.probing--
 		d.taken += offered / probeCycles
-		ended = d.probing == 0
+		if ended = d.probing == 0 || d.unresponsive && changed == steady; ended {
+			d.probing = 0
+		}
 	}
 	attains := 0.
 	if d.atLimit(offered, limit) {
@@ -172,7 +175,7 @@ func (d *demand) probe(changed change, measured bool, offered, limit, reserved f
 		d.rises++
 		d.waking = d.waking || limit < reserved && offered > leapsOver*limit && !(d.unresponsive && measured)
 		d.falls, d.wait, d.backoff = 0, firstProbe, firstProbe
-		if d.waking || d.rises >= growing || attains > 0 {
+		if d.waking || d.rises >= growing || attains > 0 && !d.unresponsive {
 			d.grow(attains)
 		} else {
 			d.probing, d.headroom = 0, 0

@@ -13,7 +13,7 @@ import (
 // TestAdaptiveTables: on the paper's waveforms and random rates (tables 4.1 and 4.4, intervals of
 // 10 s, cycles of 1 s that begin at any moment of an interval, whose last 0.4 s are known) QoS flows and all flows together
 // get 99 % of what an ideal scheme gives them that knows the offered rates, also with counters of whole frames, 30 to 150 a second. Their senders are of
-// UDP: probes and the whole reservation after each leap cost all flows 0.15 %. With noise the margins cost 1 % more.
+// UDP: probes, headroom, and the whole reservation after each leap cost all flows 0.25 %. With noise the margins cost 0.5 % more.
 func TestAdaptiveTables(t *testing.T) {
 	table41, table44 := sharetest.Scenarios[0], sharetest.Scenarios[3]
 	for _, c := range []struct {
@@ -28,10 +28,10 @@ func TestAdaptiveTables(t *testing.T) {
 		{"4.4 controlled", table44, false, 0, 0, 0.995, 0.99},
 		{"4.1 random", table41, true, 0, 0, 0.995, 0.99},
 		{"4.4 random", table44, true, 0, 0, 0.992, 0.99},
-		{"4.1 controlled, whole frames", table41, false, 0, frame, 0.99, 0.993},
+		{"4.1 controlled, whole frames", table41, false, 0, frame, 0.99, 0.994},
 		{"4.4 controlled, whole frames", table44, false, 0, frame, 0.99, 0.993},
-		{"4.1 random, whole frames", table41, true, 0, frame, 0.99, 0.991},
-		{"4.4 random, whole frames", table44, true, 0, frame, 0.99, 0.991},
+		{"4.1 random, whole frames", table41, true, 0, frame, 0.99, 0.992},
+		{"4.4 random, whole frames", table44, true, 0, frame, 0.99, 0.992},
 		{"4.1 controlled, noise 1%", table41, false, 0.01, 0, 0.985, 0.975},
 		{"4.4 random, noise 1%", table44, true, 0.01, 0, 0.985, 0.975},
 	} {

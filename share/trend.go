@@ -163,7 +163,7 @@ func (t *trend) observeStep(rate, end float64) (c change, measured bool) {
 	if before := (end - rate) / (end - was); before > stepPart {
 		return c, false
 	}
-	t.restart(end, 1)
+	t.restart(end+t.counted, 1) // half a frame more: a level that is too low costs what is reserved, and one that is too high the rest
 	t.last = end
 	return c, true
 }

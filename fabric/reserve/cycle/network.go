@@ -34,7 +34,7 @@ type planned struct {
 	class    int
 	reserved unit.Rate
 	links    []int
-	// unresponsive: the reservation is of UDP alone.
+	// unresponsive: the reservation is of UDP alone, and its point sees what is dropped. A program whose host shapes it waits instead.
 	unresponsive bool
 	// spares are the flows, by index, of which this one is the spare path. It reserves the bandwidth that the largest of
 	// them would need there, and has no limit of its own.
@@ -174,7 +174,7 @@ func (n Network) addDirection(flows []planned, l lines, r reserve.Reservation, d
 			links, taken = r.Paths[spare].Links, true
 		}
 		one := n.planned(l, FlowID{Reservation: r.Request.ID, Path: i, Reverse: d.reverse}, d, links, d.rate(path), class)
-		one.unresponsive = udp
+		one.unresponsive = udp && one.point.Kind != Host
 		flows = append(flows, one)
 	}
 	if spare < 0 || taken || len(flows) == first {

@@ -154,14 +154,19 @@ func enters(at fabric.PortID) FlowID {
 	return FlowID{Port: at}
 }
 
-// Only the senders of a reservation of UDP alone are taken not to react to drops, in both directions.
+// Only the senders of a reservation of UDP alone are taken not to react to drops, in both directions, and not where their host shapes them.
 func TestUnresponsive(t *testing.T) {
 	top := topology(t, 2, unit.Gbit, [2]fabric.DPID{1, 2})
-	for want, flows := range map[string][]reserve.Flow{"any": nil, "udp": {{Protocol: 17, Destination: reserve.Ports{First: 5, Last: 6}}}, "tcp": {{Protocol: 6}}, "both": {{Protocol: 17}, {Protocol: 6}}} {
+	udp := []reserve.Flow{{Protocol: 17, Destination: reserve.Ports{First: 5, Last: 6}}}
+	for want, flows := range map[string][]reserve.Flow{"any": nil, "udp": udp, "tcp": {{Protocol: 6}}, "both": {{Protocol: 17}, {Protocol: 6}}, "host": udp} {
 		r := request("a", 1, port(1, 1), port(2, 1), unit.Mbit, unit.Mbit)
 		r.Flows = flows
 		c := New(share.NewAdaptive(0))
-		c.Set(Network{Topology: top, Reservations: admit(t, top, r), Enforcers: metered(top)}, Time{Wall: noon})
+		e := metered(top)
+		if want == "host" {
+			e.Hosts = map[fabric.PortID]bool{port(1, 1): true, port(2, 1): true}
+		}
+		c.Set(Network{Topology: top, Reservations: admit(t, top, r), Enforcers: e}, Time{Wall: noon})
 		reserved := c.plan.reserved().Flows
 		if len(reserved) != 2 {
 			t.Fatalf("%s: %d flows", want, len(reserved))
