@@ -44,8 +44,10 @@ const (
 	// taken just before a rise delayed the seizures after it by 6 to 14 cycles.
 	returnsTo = 1.05
 	// Two false seizures within forgiveCycles delay the next ones, up to mostPatience;
-	// forgiveCycles without one halve the delay.
+	// forgiveCycles without one halve the delay. Those of less than grave of the claim do not count: senders that pause for some milliseconds caused some of 3 %,
+	// and the delay of the true ones after them cost all flows of table 4.2 0.3 % of what they could have.
 	mostPatience, forgiveCycles = 32, 128
+	grave                       = 0.08
 )
 
 // demand is the state of one flow: the claim that follows from its offered rates.
@@ -80,7 +82,7 @@ type demand struct {
 	former   float64 // the claim before the latest seizure
 	age      int     // cycles since then
 	patience int     // cycles by which a seizure is delayed
-	calm     int     // cycles since the latest false seizure
+	calm     int     // cycles since the latest false seizure that was grave
 	mistakes int     // false seizures
 }
 
@@ -265,10 +267,13 @@ func (d *demand) settle(target float64, changed bool) {
 	case target > d.claim*(1+least) && (changed || d.age > falseCycles):
 		if d.age <= falseCycles && target > (d.claim+d.former)/2 && d.level <= returnsTo*d.former {
 			d.mistakes++
-			if d.calm < forgiveCycles {
-				d.patience = min(2*d.patience+2, mostPatience)
+			if d.claim < d.former*(1-grave) {
+				if d.calm < forgiveCycles {
+					d.patience = min(2*d.patience+2, mostPatience)
+				}
+				d.calm = 0
 			}
-			d.calm, d.former = 0, math.Inf(1)
+			d.former = math.Inf(1)
 		}
 		d.claim, d.cuts = target, 0
 	}

@@ -265,3 +265,23 @@ func TestRoomToGrow(t *testing.T) {
 		t.Errorf("%d limits were changed, and the rest is left %v", messages, limits[1])
 	}
 }
+
+// TestPauses: a sender that pauses for some milliseconds now and then does not delay the seizure of what it truly leaves.
+func TestPauses(t *testing.T) {
+	a := NewAdaptive(DefaultQuantum)
+	a.SetNetwork(oneLink(10*unit.Mbit, ReservedFlow{Reserved: 4 * unit.Mbit, Class: 1}, ReservedFlow{}))
+	var limit unit.Rate
+	for cycle := range 118 {
+		rate := 3000 * unit.Kbit
+		switch {
+		case cycle >= 116:
+			rate = 2600 * unit.Kbit
+		case cycle%20 == 19:
+			rate = 2880 * unit.Kbit
+		}
+		limit = a.Cycle([]unit.Rate{rate, 20 * unit.Mbit})[0]
+	}
+	if n := a.FalseSeizures(0); n < 2 || limit > 2650*unit.Kbit {
+		t.Errorf("after %d pauses that were taken for falls a true one leaves %v", n, limit)
+	}
+}

@@ -18,8 +18,10 @@ const (
 	// A noisy flow that uses more than learningUse of its reservation keeps all of it for the first learning differences: what could be seized
 	// would mostly be handed back (TestLearning: 0.3 false seizures a flow and hour in its first ten minutes at 5 % of noise, 0.9 at 10 %; before
 	// 1.1 and 2.5).
-	learning    = 16
-	learningUse = 0.8
+	// Below learningNoise little is seized by mistake, and the first quarter of a minute of each flow cost others more.
+	learning      = 16
+	learningUse   = 0.8
+	learningNoise = 0.02
 	// exactNoise is the relative noise that is ignored: 0.5 % of Gaussian noise around a limit
 	// costs 0.2 % of the rate. The test itself uses at least leastNoise, so that it sees a fall of
 	// 1 % of an exact counter at once.
@@ -213,7 +215,7 @@ func (t *trend) learnNoise(rate float64) {
 
 // learns reports whether there may be noise of which little is known.
 func (t *trend) learns() bool {
-	return t.diffs < 2 || t.diffs < learning && math.Sqrt(t.variance) > t.ignored()
+	return t.diffs < 2 || t.diffs < learning && math.Sqrt(t.variance) > max(learningNoise, t.ignored())
 }
 
 // noise returns the standard deviation of one sample, relative to the level.
