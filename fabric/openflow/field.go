@@ -4,14 +4,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // Field is a field of a match with its value, and a mask if it has one (struct ofp_oxm, section 7.2.3.2). Fields
-// can be compared with ==. The constructors, such as InPort, make the fields of OpenFlow 1.3; fields of other
+// can be compared with ==. The constructors, such as InPort, make the fields of OpenFlow 1.3 and FieldTCPFlags; fields of other
 // classes and numbers keep their bytes.
 type Field struct {
 	header uint32 // OXM TLV header: class, field, has mask, length
-	body   string // the value, and then the mask
+	body   string // the experimenter of a field that has one, the value, and then the mask
 }
 
 // MAC is an Ethernet address.
@@ -41,11 +42,12 @@ func NewField(id FieldID, value, mask []byte) (Field, error) {
 }
 
 func field(id FieldID, value, mask []byte) Field {
-	h := uint32(id)<<9 | uint32(len(value)+len(mask))
+	body := id.experimenter() + string(value) + string(mask)
+	h := uint32(id)<<9 | uint32(len(body))
 	if mask != nil {
 		h |= 1 << 8
 	}
-	return Field{h, string(value) + string(mask)}
+	return Field{h, body}
 }
 
 // number makes a field of up to 64 bits.
@@ -68,16 +70,21 @@ func (f Field) ID() FieldID { return FieldID(f.header >> 9) }
 // Masked tells whether the field has a mask.
 func (f Field) Masked() bool { return f.header>>8&1 == 1 }
 
+// data is the value and the mask.
+func (f Field) data() string { return strings.TrimPrefix(f.body, f.ID().experimenter()) }
+
 func (f Field) value() string {
+	d := f.data()
 	if f.Masked() {
-		return f.body[:len(f.body)/2]
+		return d[:len(d)/2]
 	}
-	return f.body
+	return d
 }
 
 func (f Field) mask() string {
+	d := f.data()
 	if f.Masked() {
-		return f.body[len(f.body)/2:]
+		return d[len(d)/2:]
 	}
 	return ""
 }
@@ -102,10 +109,10 @@ func (f Field) UintMask() uint64 {
 	if f.Masked() {
 		return toUint(f.mask())
 	}
-	if len(f.body) > 8 {
+	if len(f.data()) > 8 {
 		return 0
 	}
-	return 1<<(8*len(f.body)) - 1
+	return 1<<(8*len(f.data())) - 1
 }
 
 func toUint(s string) (v uint64) {
@@ -174,19 +181,19 @@ func (c *codec) oxm(f *Field, name string) {
 	} else {
 		f.body = string(c.take(int(f.header&0xff), name))
 	}
-	c.checkLength(f.header, start, name)
+	c.checkLength(*f, start, name)
 }
 
-// checkLength refuses a field of OpenFlow 1.3 with a value of another length.
-func (c *codec) checkLength(header uint32, offset int, name string) {
-	id, n := FieldID(header>>9), int(header&0xff)
+// checkLength refuses a field that is known here with a value of another length.
+func (c *codec) checkLength(f Field, offset int, name string) {
+	id, n := f.ID(), len(f.data())
 	info := id.info()
-	if info == nil {
+	if info == nil || !strings.HasPrefix(f.body, id.experimenter()) {
 		c.unknown++
 		return
 	}
 	want := info.bytes()
-	if header>>8&1 == 1 {
+	if f.Masked() {
 		want *= 2
 	}
 	if n != want {

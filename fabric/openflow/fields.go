@@ -191,3 +191,7 @@ func addrBytes(id FieldID, a netip.Addr) []byte {
 	}
 	return a.AsSlice()
 }
+
+// TCPFlags matches TCP segments whose flags under a mask have a value, such as 0x002 under 0x012 for a SYN without an ACK (FieldTCPFlags); it needs
+// IPProto(6).
+func TCPFlags(v, mask uint16) Field { return numberMasked(FieldTCPFlags, uint64(v), uint64(mask)) }

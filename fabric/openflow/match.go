@@ -54,11 +54,13 @@ func (c *codec) readFields() Match {
 		header := binary.BigEndian.Uint32(c.b[offset:])
 		c.off += 4
 		c.take(int(header&0xff), "ofp_match.oxm_fields")
-		c.checkLength(header, offset, "ofp_match.oxm_fields")
+		if c.err == nil {
+			m[i] = Field{header, all[offset+4-start : c.off-start]}
+			c.checkLength(m[i], offset, "ofp_match.oxm_fields")
+		}
 		if c.err != nil {
 			return nil
 		}
-		m[i] = Field{header, all[offset+4-start : c.off-start]}
 	}
 	return m
 }

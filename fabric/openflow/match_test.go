@@ -1,6 +1,7 @@
 package openflow
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 	"testing"
@@ -69,6 +70,9 @@ func TestConstructors(t *testing.T) {
 		{TunnelIDMasked(0, 0xff), FieldTunnelID, "tun_id=0/0xff"},
 		{IPv6ExtHdr(1), FieldIPv6ExtHdr, "ipv6_exthdr=0x1"},
 		{IPv6ExtHdrMasked(1, 3), FieldIPv6ExtHdr, "ipv6_exthdr=0x1/0x3"},
+		{TCPFlags(0x02, 0x12), FieldTCPFlags, "tcp_flags=+syn-ack"},
+		{TCPFlags(0x03, 0xfff), FieldTCPFlags, "tcp_flags=fin|syn"},
+		{TCPFlags(0, 0xfff), FieldTCPFlags, "tcp_flags=0"},
 	} {
 		if c.f.ID() != c.id || c.f.String() != c.text {
 			t.Errorf("%v is %q, want %v and %q", c.f.ID(), c.f, c.id, c.text)
@@ -136,6 +140,8 @@ func TestCheck(t *testing.T) {
 		"match: ip_proto needs eth_type 0x0800 or 0x86dd: add it":                            {IPProto(6)},
 		"match: tcp_dst needs ip_proto 6: add it":                                            {ip, TCPDst(80)},
 		"match: tcp_dst needs ip_proto 6: add it ":                                           {ip, IPProto(17), TCPDst(80)},
+		"match: tcp_flags needs ip_proto 6: add it":                                          {ip, IPProto(17), TCPFlags(2, 2)},
+		"match: tcp_flags 0x1002 has more than 12 bits":                                      {ip, IPProto(6), TCPFlags(0x1002, 0xffff)},
 		"match: udp_dst needs ip_proto 17: add it":                                           {ip, UDPDst(80)},
 		"match: icmpv4_type needs ip_proto 1: add it":                                        {ip, ICMPv4Type(8)},
 		"match: arp_op needs eth_type 0x0806: add it":                                        {ip, ARPOp(1)},
@@ -191,5 +197,32 @@ func TestMatchText(t *testing.T) {
 		if got := m.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// The flags of TCP are a field of the ONF, whose number is on the wire. The same number of another experimenter is a field that is not known.
+func TestTCPFlagsOnTheWire(t *testing.T) {
+	m := &FlowMod{Match: Match{EthType(ethIPv4), IPProto(6), TCPFlags(0x02, 0x12)}}
+	b, err := Append(nil, 1, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []byte{0xff, 0xff, 42<<1 | 1, 8, 'O', 'N', 'F', 0, 0, 0x02, 0, 0x12}
+	at := bytes.Index(b, want)
+	if at < 0 {
+		t.Fatalf("%x has not %x", b, want)
+	}
+	_, got, err := Decode(b)
+	if err != nil || !slices.Equal(got.(*FlowMod).Match, m.Match) {
+		t.Errorf("decoded %v, %v", got, err)
+	}
+	b[at+4] = 'X'
+	_, other, err := Decode(b)
+	if err != nil {
+		t.Fatalf("the field of another experimenter is refused: %v", err)
+	}
+	again, err := Append(nil, 1, other)
+	if err != nil || !bytes.Equal(again, b) {
+		t.Errorf("the field of another experimenter became %x, %v, want %x", again, err, b)
 	}
 }

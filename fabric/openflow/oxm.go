@@ -59,6 +59,21 @@ const (
 	fieldEnd
 )
 
+// FieldTCPFlags is the flags of a TCP segment as in bytes 13 and 14 of its header (RFC 9293, section 3.1): FIN 0x001, SYN 0x002, RST 0x004, ACK 0x010.
+// OpenFlow 1.3 does not define it: it is an extension (ONF EXT-109), which Open vSwitch has.
+const FieldTCPFlags FieldID = ClassExperimenter<<7 | 42
+
+// experimenterONF is what the body of a field of the ONF begins with: its number as an experimenter.
+const experimenterONF = "ONF\x00"
+
+// experimenter is what the bodies of a field begin with, before value and mask.
+func (id FieldID) experimenter() string {
+	if id == FieldTCPFlags {
+		return experimenterONF
+	}
+	return ""
+}
+
 // form is how the value of a field is read.
 type form uint8
 
@@ -175,8 +190,14 @@ var fields = [...]fieldInfo{
 	{"ipv6_exthdr", "ipv6_exthdr", "ipv6_exthdr", 9, true, formHex, needIPv6},
 }
 
-// info describes a field, or is nil if OpenFlow 1.3 does not define it.
+// tcpFlags describes FieldTCPFlags.
+var tcpFlags = fieldInfo{"tcp_flags", "tcp_flags", "tcp_flags", 12, true, formHex, needTCP}
+
+// info describes a field, or is nil if it is not known here.
 func (id FieldID) info() *fieldInfo {
+	if id == FieldTCPFlags {
+		return &tcpFlags
+	}
 	if id >= FieldInPort && id < fieldEnd {
 		return &fields[id-FieldInPort]
 	}
@@ -186,7 +207,7 @@ func (id FieldID) info() *fieldInfo {
 // Class is the class of a field, such as ClassBasic.
 func (id FieldID) Class() uint16 { return uint16(id >> 7) }
 
-// Bits is the size of the value in bits, 0 if OpenFlow 1.3 does not define the field.
+// Bits is the size of the value in bits, 0 if the field is not known here.
 func (id FieldID) Bits() int {
 	if f := id.info(); f != nil {
 		return f.bits
@@ -194,7 +215,7 @@ func (id FieldID) Bits() int {
 	return 0
 }
 
-// Maskable tells whether the field may have a mask (table 12 in section 7.2.3.7).
+// Maskable tells whether the field may have a mask (table 12 in section 7.2.3.7; EXT-109).
 func (id FieldID) Maskable() bool {
 	f := id.info()
 	return f != nil && f.maskable

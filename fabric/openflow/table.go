@@ -1,5 +1,7 @@
 package openflow
 
+import "encoding/binary"
+
 // TableMod configures a table (struct ofp_table_mod, section 7.3.3). OpenFlow 1.3 defines no configuration.
 type TableMod struct {
 	Table  TableID
@@ -81,7 +83,7 @@ type FieldType struct {
 	Experimenter uint32 // of ClassExperimenter
 }
 
-// TypeOf is the FieldType of a field of OpenFlow 1.3.
+// TypeOf is the FieldType of a field of OpenFlow 1.3, or of FieldTCPFlags.
 func (id FieldID) TypeOf(masked bool) FieldType {
 	t := FieldType{ID: id, Masked: masked}
 	if f := id.info(); f != nil {
@@ -89,6 +91,10 @@ func (id FieldID) TypeOf(masked bool) FieldType {
 		if masked {
 			t.Length *= 2
 		}
+	}
+	if of := id.experimenter(); of != "" {
+		t.Length += uint8(len(of))
+		t.Experimenter = binary.BigEndian.Uint32([]byte(of))
 	}
 	return t
 }

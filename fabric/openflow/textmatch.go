@@ -32,6 +32,8 @@ func (f Field) String() string {
 			s += fmt.Sprintf("/0x%05x", f.UintMask())
 		}
 		return s
+	case FieldTCPFlags:
+		return "tcp_flags=" + tcpFlagsText(v, f.UintMask()&0xfff)
 	case FieldVLANVID:
 		switch {
 		case f.Masked():
@@ -42,6 +44,37 @@ func (f Field) String() string {
 		return "vlan_tci=0x0000/0x1fff"
 	}
 	return info.ovs + "=" + f.text()
+}
+
+// tcpFlagNames are those of ovs-ofctl, from the lowest bit on.
+var tcpFlagNames = [...]string{"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"}
+
+// tcpFlagsText is such as "+syn-ack" for a mask of two flags, and "syn|ack" for one of all.
+func tcpFlagsText(v, mask uint64) string {
+	switch {
+	case mask == 0:
+		return "0/0"
+	case mask == 0xfff && v == 0:
+		return "0"
+	}
+	var words []string
+	for n, name := range tcpFlagNames {
+		set := v>>n&1 == 1
+		switch {
+		case mask>>n&1 == 0:
+		case mask == 0xfff && set:
+			words = append(words, name)
+		case mask == 0xfff:
+		case set:
+			words = append(words, "+"+name)
+		default:
+			words = append(words, "-"+name)
+		}
+	}
+	if mask == 0xfff {
+		return strings.Join(words, "|")
+	}
+	return strings.Join(words, "")
 }
 
 // text is the value and mask of a field of OpenFlow 1.3.

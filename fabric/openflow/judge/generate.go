@@ -228,6 +228,11 @@ func (g Gen) match() openflow.Match {
 			m = append(m, f)
 		}
 	}
+	if mask := uint16(g.Int(1, 0xfff)); !g.OSKen && g.flip() {
+		if f := openflow.TCPFlags(num[uint16](g)&mask, mask); append(slices.Clip(m), f).Check() == nil {
+			m = append(m, f)
+		}
+	}
 	if g.Tame {
 		return m.Canonical()
 	}

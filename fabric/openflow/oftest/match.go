@@ -76,6 +76,7 @@ var rules = map[openflow.FieldID]rule{
 	openflow.FieldMPLSTC:       {max: 7, needs: needMPLS},
 	openflow.FieldMPLSBoS:      {max: 1, needs: needMPLS},
 	openflow.FieldTunnelID:     {maskable: true, settable: true},
+	openflow.FieldTCPFlags:     {max: 0xfff, maskable: true, needs: needTCP},
 }
 
 // refuse is an error of a type and code. Its data is added where it is sent.

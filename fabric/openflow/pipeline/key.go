@@ -22,15 +22,28 @@ type Key [keySize]byte
 // fieldPlace is where a field is in a key.
 type fieldPlace struct{ off, size int }
 
-const fieldCount = int(openflow.FieldIPv6ExtHdr-openflow.FieldInPort) + 1
+// standardFields is the number of fields of OpenFlow 1.3.
+const standardFields = int(openflow.FieldIPv6ExtHdr-openflow.FieldInPort) + 1
+
+// numberOf returns the number of a field in places, and false for one that has no place.
+func numberOf(id openflow.FieldID) (int, bool) {
+	if id == openflow.FieldTCPFlags {
+		return standardFields, true
+	}
+	n := int(id) - int(openflow.FieldInPort)
+	return n, 0 <= n && n < standardFields
+}
 
 // places has the place of each field by its number.
-var places = func() (p [fieldCount]fieldPlace) {
+var places = func() (p [standardFields + 1]fieldPlace) {
 	off := 0
 	for i := range p {
-		id := openflow.FieldInPort + openflow.FieldID(i)
-		p[i] = fieldPlace{off, int(id.TypeOf(false).Length)}
-		off += p[i].size
+		size := (openflow.FieldTCPFlags.Bits() + 7) / 8
+		if i < standardFields {
+			size = int((openflow.FieldInPort + openflow.FieldID(i)).TypeOf(false).Length)
+		}
+		p[i] = fieldPlace{off, size}
+		off += size
 	}
 	if off > keySize {
 		panic("pipeline: keySize is too small")
@@ -38,9 +51,10 @@ var places = func() (p [fieldCount]fieldPlace) {
 	return p
 }()
 
-// Bytes is the part of a key that has a field of OpenFlow 1.3. It panics for others.
+// Bytes is the part of a key that has a field of OpenFlow 1.3, or the flags of TCP. It panics for others.
 func (k *Key) Bytes(id openflow.FieldID) []byte {
-	p := places[id-openflow.FieldInPort]
+	n, _ := numberOf(id)
+	p := places[n]
 	return k[p.off : p.off+p.size]
 }
 

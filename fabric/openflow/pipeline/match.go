@@ -27,7 +27,8 @@ func newMatcher(match openflow.Match) (m Matcher, unknown openflow.Match) {
 
 // defined reports whether a key has a place for a field.
 func defined(id openflow.FieldID) bool {
-	return openflow.FieldInPort <= id && id < openflow.FieldInPort+openflow.FieldID(fieldCount)
+	_, ok := numberOf(id)
+	return ok
 }
 
 // Add adds a field, and reports whether its value is within its mask.

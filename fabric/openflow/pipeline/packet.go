@@ -220,6 +220,9 @@ func (p *Packet) parseTransport(off int) {
 		f := portFields[p.Proto]
 		p.Key.Set(f[0], d[:2])
 		p.Key.Set(f[1], d[2:4])
+		if p.Proto == ProtocolTCP {
+			p.Key.setUint(openflow.FieldTCPFlags, uint64(binary.BigEndian.Uint16(d[12:])&0xfff))
+		}
 	}
 }
 
