@@ -44,11 +44,18 @@ func relayDocument(s *source, n *node) Relay {
 		}},
 		{"encrypt", one(d, &encrypt, boolean)},
 		{"accept", func(n *node, key string) {
+			var listen []string
 			d.fields(n, key, "how streams are accepted", []field{
-				{"listen", one(d, &out.Accept.Listen, listenAddress)},
+				{"listen", oneOrMore(d, &listen, func(s string) ([]string, error) {
+					s, err := listenAddress(s)
+					return []string{s}, err
+				})},
 				{"destinations", oneOrMore(d, &out.Accept.Destinations, prefix)},
 				{"keep_source", one(d, &out.Accept.KeepSource, boolean)},
 			})
+			if len(listen) > 0 {
+				out.Accept.Listen, out.Accept.More = listen[0], listen[1:]
+			}
 			d.needs(n, key, "listen", "%s is missing: write for example %[1]s: 0.0.0.0:8424")
 			d.needs(n, key, "destinations", "%s is missing: list the prefixes to which the exit may connect")
 		}},
@@ -80,6 +87,7 @@ func relayDocument(s *source, n *node) Relay {
 				out.Forwards = append(out.Forwards, f)
 			})
 		}},
+		{"network", one(d, &out.Network, serverName)},
 		{"socks", d.proxy(&out.Socks, &out.Notes)},
 		{"http_proxy", d.proxy(&out.HTTPProxy, &out.Notes)},
 	})
@@ -105,6 +113,9 @@ func relayDocument(s *source, n *node) Relay {
 	}
 	if out.Accept.Listen == "" && len(out.Exits) == 0 && !d.broken["accept"] && !d.broken["exits"] {
 		d.invalid(n, "", "the relay agent neither accepts streams nor has an exit: write accept or exits")
+	}
+	if out.Network != "" && len(out.Take) == 0 && !out.Accept.KeepSource && !d.broken["take"] && !d.broken["accept"] {
+		d.invalid(n, "network", "a network can send the agent no connection: it neither takes any (take) nor connects with the client's address (accept.keep_source)")
 	}
 	d.checkRelay(n, out.Policy)
 	return out

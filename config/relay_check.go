@@ -11,9 +11,14 @@ import (
 // checkRelay reports what of an agent cannot work: exits of which only one would be used, and streams or connections
 // that would be relayed themselves.
 func (d *decoder) checkRelay(n *node, p relay.Policy) {
-	if listen, err := netip.ParseAddrPort(p.Accept.Listen); err == nil && !listen.Addr().IsUnspecified() {
+	for _, address := range p.Accept.Addresses() {
+		listen, err := netip.ParseAddrPort(address)
+		if err != nil || listen.Addr().IsUnspecified() {
+			continue
+		}
 		if in, contains := prefixOf(p.Accept.Destinations, listen.Addr()); contains {
 			d.invalid(n, "accept.destinations", "%s contains the address %s at which the exit itself accepts streams, which could be relayed: leave it out of the prefix", in, listen.Addr())
+			break
 		}
 	}
 	for i, e := range p.Exits {
@@ -107,7 +112,7 @@ func (l *loader) checkRelays() {
 
 // accepts reports whether an agent listens at the address of an exit.
 func accepts(r Relay, e relay.Exit) bool {
-	return e.Address.IsValid() && r.Accept.Listen == e.Address.String()
+	return e.Address.IsValid() && slices.Contains(r.Accept.Addresses(), e.Address.String())
 }
 
 func overlap(a, b []netip.Prefix) bool {

@@ -26,6 +26,8 @@ type Policy struct {
 	// Socks and HTTPProxy are the listeners for applications that name their destinations, by SOCKS5 and by
 	// HTTP CONNECT.
 	Socks, HTTPProxy Proxy
+	// Network is the interface at a switch of an OpenFlow network to which the agent announces itself, "" for none.
+	Network string
 	// Take are the rules by which connections are taken transparently: those that this host forwards, and its own.
 	// A connection is taken if it matches a rule, and its destination has an exit.
 	Take []Rule
@@ -93,8 +95,9 @@ func (p Ports) String() string {
 
 // Accept is how an agent accepts the streams of others.
 type Accept struct {
-	// Listen is the address for streams, "" for none.
+	// Listen is the address for streams, "" for none. More are further ones, so that each path can have its own.
 	Listen string
+	More   []string
 	// Destinations are the prefixes to which the exit connects.
 	Destinations []netip.Prefix
 	// KeepSource connects to them with the client's address, so that servers see it. What they answer must pass
@@ -193,4 +196,12 @@ func (a Accept) Allows(to netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// Addresses returns the addresses for streams.
+func (a Accept) Addresses() []string {
+	if a.Listen == "" {
+		return nil
+	}
+	return append([]string{a.Listen}, a.More...)
 }

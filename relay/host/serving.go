@@ -24,10 +24,10 @@ type serving struct {
 	end       context.CancelFunc
 	metrics   net.Listener
 	failed    chan error
-	running   sync.WaitGroup // the dialers
+	running   sync.WaitGroup // the dialers, and what announces the agent to a network
 	accepting sync.WaitGroup
 	taking    sync.WaitGroup // the interception
-	// endInterception ends what takes connections in the kernel; it stays there if keepInterception is set.
+	// endInterception ends what takes connections in the kernel; it stays there if keepInterception is set, because another process goes on.
 	endInterception  context.CancelFunc
 	keepInterception atomic.Bool
 	stopMetrics      func() error
@@ -39,7 +39,7 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 	ctx, end := context.WithCancel(ctx)
 	s = &serving{
 		agent: a, apps: &applications{ctx: ctx}, end: end, failed: make(chan error, 1), endInterception: func() {}, stopMetrics: func() error { return nil },
-		acceptor: &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log, Ended: a.records.add},
+		acceptor: &Acceptor{Auth: auth, Options: windows, Accept: p.Accept, Log: log, Ended: a.ended},
 	}
 	defer func() {
 		if err != nil {
@@ -49,8 +49,8 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 	add := func(l net.Listener, serve func() error) {
 		s.listeners, s.accept = append(s.listeners, l), append(s.accept, serve)
 	}
-	if p.Accept.Listen != "" {
-		l, err := a.sockets.listen(ctx, "tcp", p.Accept.Listen, prepare)
+	for _, address := range p.Accept.Addresses() {
+		l, err := a.sockets.listen(ctx, "tcp", address, prepare)
 		if err != nil {
 			return s, fmt.Errorf("cannot accept streams: %w", listen.Remedy(err, "listen in accept"))
 		}
@@ -62,7 +62,7 @@ func (a *Agent) open(ctx context.Context, auth *Auth) (s *serving, err error) {
 			one = &sosDialer{ctx: ctx, auth: auth, exit: e, log: log}
 		} else {
 			d := NewDialer(auth, e, windows)
-			d.Log, d.Ended = log, a.records.add
+			d.Log, d.Ended = log, a.ended
 			one = d
 		}
 		s.dialers = append(s.dialers, one)
@@ -134,6 +134,9 @@ func (s *serving) start() {
 	}
 	if s.metrics != nil {
 		s.stopMetrics = s.agent.Metrics.Serve(s.metrics)
+	}
+	if n := s.agent.network; n != nil {
+		s.running.Go(func() { fail(n.run(s.apps.ctx, s.dialers, s.keepInterception.Load)) })
 	}
 	if p := s.agent.policy; intercepts(p) {
 		var ctx context.Context

@@ -153,6 +153,7 @@ type Agent struct {
 	log     *slog.Logger
 	began   time.Time
 	records records
+	network *networkAgent // nil without a network
 	sockets sockets
 	// Metrics serves metrics at an address, "" for none.
 	Metrics struct {
@@ -171,7 +172,19 @@ type Agent struct {
 
 // NewAgent returns an agent, which Run runs.
 func NewAgent(p relay.Policy, log *slog.Logger) *Agent {
-	return &Agent{policy: p, log: log, began: time.Now(), records: records{log: log}}
+	a := &Agent{policy: p, log: log, began: time.Now(), records: records{log: log}}
+	if p.Network != "" {
+		a.network = &networkAgent{policy: p, log: log}
+	}
+	return a
+}
+
+// ended takes the record of a connection that has ended.
+func (a *Agent) ended(c ConnectionStatus) {
+	a.records.add(c)
+	if a.network != nil {
+		a.network.end(c)
+	}
 }
 
 // links returns all sessions.
