@@ -77,7 +77,7 @@ var layers = []layer{
 		"the tests of all users of switches run against it, so an import of one of them would be an import cycle"},
 	{"fabric/openflow/judge", []string{"fabric/openflow"},
 		"the codec's tests compare it with other programs, so an import of a user of the codec would be an import cycle"},
-	{"fabric/live", []string{"unit", "fabric/..."},
+	{"fabric/live", []string{"unit", "fabric/...", "internal/relaylldp"},
 		"it is tested in virtual time with switches in memory, which an import of a store or a controller would prevent"},
 	{"fabric/trace", []string{"fabric/..."},
 		"traces are tested with tables of switches, which an import that reads switches would prevent"},

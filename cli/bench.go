@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/bench/groups"
 	"headgate.dev/headgate/bench/inmemory"
 	labbench "headgate.dev/headgate/bench/lab"
+	"headgate.dev/headgate/bench/loop"
 	"headgate.dev/headgate/bench/probing"
 	relaybench "headgate.dev/headgate/bench/relay"
 	reservationsbench "headgate.dev/headgate/bench/reservations"
@@ -29,7 +30,7 @@ import (
 
 // benches lists every benchmark. The randomly drawn cases may change what a benchmark
 // measures, but not its name and its claims' IDs.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench, relaybench.Bench, fabricbench.Bench, reservationsbench.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench, relaybench.Bench, fabricbench.Bench, reservationsbench.Bench, loop.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{

@@ -20,21 +20,24 @@ import (
 )
 
 // networkParts are the parts of a network that "network show" prints alone.
-var networkParts = []string{"switches", "ports", "links", "hosts", "faults"}
+var networkParts = []string{"switches", "ports", "links", "hosts", "relays", "faults"}
 
 func networkShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "show [switches|ports|links|hosts|faults]",
-		Short: "Print the switches, ports, links, hosts and faults of the network",
-		Long: `Show prints the switches that are connected, the links between them, the hosts that were found, and
-the faults, or one of these. It prints the ports of switches alone, with their names.
+		Use:   "show [switches|ports|links|hosts|relays|faults]",
+		Short: "Print the switches, ports, links, hosts, relay agents and faults of the network",
+		Long: `Show prints the switches that are connected, the links between them, the hosts that were found, the
+relay agents that have announced themselves, and the faults, or one of these. It prints the ports of
+switches alone, with their names.
 
 CURRENT is no while a switch is brought to what it should have, and error if it refuses. SOURCE of a
 capacity is configured, measured, reported (by the ports) or assumed. RATE is what a link carries in each
 direction, of layer 2, and its part of the capacity; with -o json there are drops and errors too. LEARNED
 is how a host was found. USE is what a port has: hosts, a link, a fault, or undecided while that is being
 found out. LIMIT is what the network lacks at a switch that has fewer tables, groups or
-meters than others.`,
+meters than others. TAKES and CONNECTS are what a relay agent does: it takes connections that the network
+redirects to it, and it connects to servers with the client's address. EXITS are the agents to which it has
+streams.`,
 		Example: `  headgate network show
   headgate network show links
   headgate network show hosts -o json | jq -r '.[].mac'`,
@@ -79,6 +82,8 @@ meters than others.`,
 			return n.Links, nil
 		case "hosts":
 			return n.Hosts, nil
+		case "relays":
+			return relaysInNetwork(n), nil
 		case "faults":
 			return faultsOf(n), nil
 		}
@@ -156,7 +161,11 @@ func writeNetwork(w io.Writer, v any, names switchNames) error {
 	var rows [][]string
 	switch v := v.(type) {
 	case api.Network:
-		for n, part := range []any{v.Switches, v.Links, v.Hosts, faultsOf(v)} {
+		parts := []any{v.Switches, v.Links, v.Hosts}
+		if v.Relays != nil || v.Redirection != nil {
+			parts = append(parts, relaysInNetwork(v))
+		}
+		for n, part := range append(parts, faultsOf(v)) {
 			if n > 0 {
 				fmt.Fprintln(w)
 			}
@@ -190,6 +199,8 @@ func writeNetwork(w io.Writer, v any, names switchNames) error {
 		}
 	case []api.NetworkHost:
 		return text.Table(w, "", names.hostRows(v))
+	case networkRelays:
+		return writeRelays(w, v, names)
 	case []networkFault:
 		rows = append(rows, []string{"FAULT", "AT", "MESSAGE"})
 		for _, f := range v {

@@ -94,7 +94,7 @@ func TestNetwork(t *testing.T) {
 		{"network flows ", "0000000000000001\n0000000000000002\n"},
 		{"network events --switch ", "0000000000000001\n0000000000000002\n"},
 		{"network events --kind ", "switch\nswitch-added\nswitch-removed\nswitch-changed\n"},
-		{"network show ", "switches\nports\nlinks\nhosts\nfaults\n"},
+		{"network show ", "switches\nports\nlinks\nhosts\nrelays\nfaults\n"},
 	} {
 		if r := w.run(append(append([]string{"__complete"}, strings.Fields(c.args)...), "")...); !strings.HasPrefix(r.out, c.want) {
 			t.Errorf("the completion of %q is %q, want %q", c.args, r.out, c.want)

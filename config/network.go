@@ -87,6 +87,7 @@ func networkDocument(s *source, n *node) Network {
 		{"hosts", d.afterwards(func(n *node, key string) {
 			d.each(n, key, "a host", func(n *node, key string) { out.Hosts = append(out.Hosts, d.networkHost(n, key)) })
 		})},
+		{"relays", func(n *node, key string) { out.Relays = d.relays(n, key) }},
 		{"listen", func(n *node, key string) {
 			d.each(n, key, "a listener", func(n *node, key string) { out.Listen = append(out.Listen, d.listener(n, key)) })
 		}},

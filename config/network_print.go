@@ -54,6 +54,7 @@ func FormatNetwork(c fabric.Config) []byte {
 		}
 		return out
 	})
+	relays(p, c.Relays)
 	items(p, "listen", c.Listen, func(l fabric.Listener) []string {
 		return []string{"address: " + quote(l.Address.String()), fmt.Sprintf("tls: %v", l.TLS)}
 	})

@@ -41,8 +41,12 @@ func TestNetwork(t *testing.T) {
 			{HostID: fabric.HostID{MAC: fabric.MAC{2, 0, 0, 0, 0, 1}, VLAN: 7}, Name: "web1", Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, At: fabric.PortRef{Switch: 1, Port: number(1)}},
 			{HostID: fabric.HostID{MAC: fabric.MAC{2, 0, 0, 0, 0, 2}}, At: fabric.PortRef{Switch: 2, Port: fabric.PortName{Name: "eth1"}}},
 		},
-		Listen:       []fabric.Listener{{Address: netip.MustParseAddrPort("[::]:6653"), TLS: true}, {Address: netip.MustParseAddrPort("127.0.0.1:6633")}},
-		Trust:        []fabric.PortRef{{Switch: 1, Port: number(9)}, {Switch: 2, Port: number(1)}},
+		Listen: []fabric.Listener{{Address: netip.MustParseAddrPort("[::]:6653"), TLS: true}, {Address: netip.MustParseAddrPort("127.0.0.1:6633")}},
+		Trust:  []fabric.PortRef{{Switch: 1, Port: number(9)}, {Switch: 2, Port: number(1)}},
+		Relays: fabric.Relays{Agents: []string{"web1", "10.0.0.9"}, Redirect: []fabric.Redirect{
+			{Name: "bulk", From: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, To: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16"), netip.MustParsePrefix("fd00::/64")}, Ports: []fabric.PortRange{{First: 443, Last: 443}, {First: 5001, Last: 5100}}},
+			{Name: "rest", Ports: []fabric.PortRange{{First: 8080, Last: 8080}}},
+		}},
 		HostsPerPort: 200,
 	}
 	n := set.Networks[0]

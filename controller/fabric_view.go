@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/fabric/live"
 	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/program"
+	"headgate.dev/headgate/fabric/redirect"
 )
 
 // networkOf returns the API form of a network.
@@ -44,8 +45,40 @@ func networkOf(s live.Status) api.Network {
 		}
 		out.Hosts = append(out.Hosts, one)
 	}
+	if len(s.Relays) > 0 {
+		relays := []api.NetworkRelay{}
+		for _, r := range s.Relays {
+			relays = append(relays, networkRelayOf(r))
+		}
+		out.Relays = &relays
+	}
+	if s.Redirects {
+		c := s.Redirection
+		out.Redirection = &api.NetworkRedirection{
+			Connections: s.Redirected, Asked: int64(c.Asked), Redirected: int64(c.Redirected), Direct: int64(c.Direct), Failed: int64(c.Failed), Bypassed: int64(c.Bypassed),
+		}
+	}
 	for _, f := range s.Faults {
 		out.Faults = append(out.Faults, api.NetworkFault{Kind: api.NetworkFaultKind(f.Kind), At: portIDOf(f.Port), Peer: optionalPort(f.Hears), Message: f.Text})
+	}
+	return out
+}
+
+func networkRelayOf(r redirect.Agent) api.NetworkRelay {
+	out := api.NetworkRelay{Name: r.Name, Mac: r.Host.MAC.String(), At: portIDOf(r.Host.At), Takes: r.Takes, Connects: r.Connects, Exits: []api.NetworkRelayExit{}}
+	for _, e := range r.Exits {
+		one := api.NetworkRelayExit{Address: e.Address.String(), Destinations: []string{}}
+		if len(e.Ports) > 0 {
+			ports := []int{}
+			for _, p := range e.Ports {
+				ports = append(ports, int(p))
+			}
+			one.Ports = &ports
+		}
+		for _, d := range e.Destinations {
+			one.Destinations = append(one.Destinations, d.String())
+		}
+		out.Exits = append(out.Exits, one)
 	}
 	return out
 }

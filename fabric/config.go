@@ -29,7 +29,8 @@ type Config struct {
 	// Listen are the addresses at which switches connect. There is at least one, unless no switch may connect.
 	Listen []Listener
 	// Trust are ports that lead to routers, or to switches of other networks. Any number of hosts can be there.
-	Trust []PortRef
+	Trust  []PortRef
+	Relays Relays
 	// HostsPerPort is the greatest number of hosts at each other port, 1 to MaxHostsPerPort.
 	HostsPerPort int
 }

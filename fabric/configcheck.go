@@ -46,6 +46,7 @@ func (c Config) Check() []*Invalid {
 	if c.HasSwitches() || len(c.Listen) > 0 {
 		k.listen(c.Listen)
 	}
+	k.relays(c.Relays)
 	if n := c.HostsPerPort; n < 1 || n > MaxHostsPerPort {
 		k.add("hosts_per_port", "a port cannot have %d hosts: write 1 to %d, or list the port in trust for any number", n, MaxHostsPerPort)
 	}

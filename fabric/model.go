@@ -58,6 +58,8 @@ type Capabilities struct {
 	// Senders reports that the table that lets hosts send can match the senders of ARP and of neighbour discovery (7.2.3.7:
 	// OFPXMT_OFB_ARP_SPA, ARP_SHA, IPV6_ND_TARGET, IPV6_ND_SLL, IPV6_ND_TLL).
 	Senders bool
+	// TCPFlags reports that the table of redirection can match the flags of TCP (ONF EXT-109).
+	TCPFlags bool
 	// Local reports the port OFPP_LOCAL, of the network stack of the switch itself (7.2.1).
 	Local bool
 	// Bundles reports that several changes can be made as one (ONF EXT-230).

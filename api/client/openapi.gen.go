@@ -1242,6 +1242,12 @@ type Network struct {
 	// Name The name of the network. Absent if it has none.
 	Name *string `json:"name,omitempty"`
 
+	// Redirection Connections that are redirected to relay agents, and what the leader has decided since its term began. Absent if no redirection is configured.
+	Redirection *NetworkRedirection `json:"redirection,omitempty"`
+
+	// Relays The relay agents that have announced themselves, if there are any.
+	Relays *[]NetworkRelay `json:"relays,omitempty"`
+
 	// Settled Every switch has what it should.
 	Settled bool `json:"settled"`
 
@@ -1460,6 +1466,58 @@ type NetworkPortID struct {
 
 // NetworkPortUse What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down.
 type NetworkPortUse string
+
+// NetworkRedirection Connections that are redirected to relay agents, and what the leader has decided since its term began. Absent if no redirection is configured.
+type NetworkRedirection struct {
+	// Asked First segments of connections that switches have sent to the leader.
+	Asked int64 `json:"asked"`
+
+	// Bypassed How often the connections of a port went direct because it began too many.
+	Bypassed int64 `json:"bypassed"`
+
+	// Connections Connections that agents carry.
+	Connections int `json:"connections"`
+
+	// Direct Those that went on to their destination.
+	Direct int64 `json:"direct"`
+
+	// Failed Those of them for which a switch did not take the flows in time.
+	Failed int64 `json:"failed"`
+
+	// Redirected Those that went to a relay agent.
+	Redirected int64 `json:"redirected"`
+}
+
+// NetworkRelay defines model for NetworkRelay.
+type NetworkRelay struct {
+	At NetworkPortID `json:"at"`
+
+	// Connects It connects to servers with the address and port of the client.
+	Connects bool `json:"connects"`
+
+	// Exits The agents to which it has streams.
+	Exits []NetworkRelayExit `json:"exits"`
+
+	// Mac The host on which it runs.
+	Mac string `json:"mac"`
+
+	// Name The name of the agent.
+	Name string `json:"name"`
+
+	// Takes It takes connections that the network sends to it.
+	Takes bool `json:"takes"`
+}
+
+// NetworkRelayExit defines model for NetworkRelayExit.
+type NetworkRelayExit struct {
+	Address string `json:"address"`
+
+	// Destinations The prefixes of which it is the exit.
+	Destinations []string `json:"destinations"`
+
+	// Ports The ports to which streams go, each by a path of its own.
+	Ports *[]int `json:"ports,omitempty"`
+}
 
 // NetworkSite defines model for NetworkSite.
 type NetworkSite struct {

@@ -55,6 +55,7 @@ func capabilitiesOf(ctx context.Context, c *session.Conn) fabric.Capabilities {
 	asked.Wait()
 	out.Tables, out.Entries = program.Usable(tables, out.Tables)
 	out.Senders = out.Tables >= len(program.Pipeline) && program.Senders(tables)
+	out.TCPFlags = out.Tables >= len(program.Pipeline) && program.TCPFlags(tables)
 	most := func(t openflow.GroupType) int {
 		if groups.Types>>t&1 == 0 {
 			return 0

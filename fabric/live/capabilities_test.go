@@ -38,10 +38,10 @@ func TestCapabilities(t *testing.T) {
 		got := w.live.Status().Switches
 		for n, want := range []fabric.Capabilities{
 			{Tables: 1, Entries: 1_000_000},
-			{Tables: 254, FastFailover: many, All: many, Select: many, Meters: meters, Bands: 8, PacketMeters: true, Senders: true, Local: true},
+			{Tables: 254, FastFailover: many, All: many, Select: many, Meters: meters, Bands: 8, PacketMeters: true, Senders: true, TCPFlags: true, Local: true},
 			{Tables: 6, Entries: 500, FastFailover: 4, All: 4, Select: 4, Meters: 4, Bands: 8, PacketMeters: true, Local: true},
 			{Tables: 1, Entries: 1_000_000, FastFailover: many, All: many, Select: many, Meters: meters, Bands: 8, PacketMeters: true, Local: true},
-			{Tables: 7, Entries: 1_000_000, Senders: true, Local: true},
+			{Tables: 7, Entries: 1_000_000, Senders: true, TCPFlags: true, Local: true},
 		} {
 			if got[n].Capabilities != want {
 				t.Errorf("switch %d has %+v, want %+v", n+1, got[n].Capabilities, want)

@@ -31,10 +31,12 @@ type circuits struct {
 	coming []program.Circuit
 	going  []going
 	limits map[uint32]program.Limit
-	// wanted is the newest list.
-	wanted  []program.Circuit
-	tallies map[uint32]*tally
-	readers readers
+	// reserved is the newest list of SetCircuits, if it was called: told. wanted is the newest list of these and of the paths between relay agents.
+	told     bool
+	reserved []program.Circuit
+	wanted   []program.Circuit
+	tallies  map[uint32]*tally
+	readers  readers
 }
 
 // readers are the circuits that are read at each switch, in a plan.
@@ -106,7 +108,21 @@ func (c *circuits) plan(t *fabric.Topology, before *program.Connectivity) *progr
 func (n *Network) SetCircuits(all []program.Circuit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.circuits.told, n.circuits.reserved = true, slices.Clone(all)
+	n.combineCircuits()
+}
+
+// combineCircuits gives the network the circuits of SetCircuits and those of relay agents. n.mu must be held.
+func (n *Network) combineCircuits() {
 	c := &n.circuits
+	all := c.reserved
+	if r := &n.redirection; len(r.pathsFor) > 0 {
+		taken := map[uint32]bool{}
+		for _, one := range all {
+			taken[one.Number] = true
+		}
+		all = slices.Concat(all, relayCircuits(r.pathsOf, r.pathsFor, taken))
+	}
 	was := make(map[uint32]program.Limit, len(c.wanted))
 	for _, one := range c.wanted {
 		was[one.Number] = one.Limit()
@@ -120,7 +136,7 @@ func (n *Network) SetCircuits(all []program.Circuit) {
 			tallies[one.Number] = t
 		}
 	}
-	c.limits, c.tallies, c.wanted = limits, tallies, slices.Clone(all)
+	c.limits, c.tallies, c.wanted = limits, tallies, all
 	c.change++
 	if !c.moving {
 		c.moving = true

@@ -19,11 +19,21 @@ func (n *Network) packetIn(s *attached, m *openflow.PacketIn) {
 	}
 	at, now := fabric.PortID{Switch: s.id, Port: fabric.PortNo(in.Uint())}, time.Now()
 	p := n.ports[at]
+	if p != nil && p.ready && kind == program.KindWatch {
+		n.begins(s, at, m.Data, now)
+		return
+	}
+	if p != nil && p.ready && kind == program.KindReset {
+		n.reset(s, at, m.Data)
+		return
+	}
 	if p == nil || !p.ready && kind != program.KindDiscovery || !n.allowed(s, at, kind.Class(), now) {
 		return
 	}
 	if kind == program.KindDiscovery {
-		n.discovered(at, m.Data, now)
+		if !n.relayAnnounced(at, m.Data, now) {
+			n.discovered(at, m.Data, now)
+		}
 		return
 	}
 	f, ok := parse(m.Data)
@@ -127,7 +137,7 @@ func (n *Network) forward(at fabric.PortID, f frame) {
 		return
 	}
 	if s := n.switches[h.At.Switch]; s != nil && h.At != at {
-		n.out(s, h.At.Port, f.data)
+		n.out(s, h.At.Port, finished(f.data))
 	}
 }
 
@@ -136,6 +146,7 @@ func (n *Network) flood(at fabric.PortID, f frame) {
 	if !n.mayFlood(at, time.Now()) {
 		return
 	}
+	f.data = finished(f.data)
 	copies := 0
 	out := map[fabric.DPID]openflow.Actions{}
 	for id, p := range n.ports {

@@ -100,18 +100,19 @@ type Network struct {
 	computing      bool // a plan is made
 	fresh          bool // plan is of all that is known
 	// paused is until when no other plan is begun: making them takes at most half of the time, however often things change.
-	paused    time.Time
-	began     time.Time // when the first switch was attached
-	attached  time.Time // when the last one was
-	ticker    *time.Timer
-	unknown   buckets
-	copies    bucket // of frames to all ports of hosts (floods.go)
-	counters  Counters
-	circuits  circuits
-	compared  int // flows since memory was given back
-	trimming  *time.Timer
-	traffic   map[fabric.PortID]*traffic
-	forgotten time.Time // when traffic that is too old was looked for
+	paused      time.Time
+	began       time.Time // when the first switch was attached
+	attached    time.Time // when the last one was
+	ticker      *time.Timer
+	unknown     buckets
+	copies      bucket // of frames to all ports of hosts (floods.go)
+	counters    Counters
+	circuits    circuits
+	compared    int // flows since memory was given back
+	trimming    *time.Timer
+	redirection redirection
+	traffic     map[fabric.PortID]*traffic
+	forgotten   time.Time // when traffic that is too old was looked for
 }
 
 // attached is a switch that is connected.
@@ -158,7 +159,7 @@ func New(ctx context.Context, o Options) *Network {
 	}
 	n := &Network{
 		options: o, ctx: ctx, frames: newFrames(o.Key), switches: map[fabric.DPID]*attached{}, absent: map[fabric.DPID]absent{}, reflections: map[fabric.PortID]*reflection{}, ports: map[fabric.PortID]*port{}, labels: map[fabric.DPID]uint16{}, adopted: map[uint16]bool{}, adoptedLinks: map[fabric.PortID]bool{},
-		unknown: buckets{}, traffic: map[fabric.PortID]*traffic{}, resyncs: make(slots, maxResyncs), processors: make(slots, max(runtime.GOMAXPROCS(0)-1, 1)),
+		unknown: buckets{}, redirection: newRedirection(), traffic: map[fabric.PortID]*traffic{}, resyncs: make(slots, maxResyncs), processors: make(slots, max(runtime.GOMAXPROCS(0)-1, 1)),
 	}
 	n.links, n.hosts = fabric.NewLinkLearner(linkTimeout, n.label), fabric.NewHostLearner(rules, n.label)
 	n.mu.Lock()
@@ -339,7 +340,12 @@ func (n *Network) Handle(c *session.Conn, m openflow.Message) {
 		n.portStatus(s, m)
 	case *openflow.PacketIn:
 		n.packetIn(s, m)
+	case *openflow.FlowRemoved:
+		n.flowRemoved(m)
 	case *openflow.Error:
+		if n.refusesWatch(s, m) {
+			return
+		}
 		n.counters.Errors++
 		n.options.Log.Warn("a switch refused a message", "switch", s.id, "error", m)
 	}
@@ -395,6 +401,7 @@ func (n *Network) tick() {
 		n.replan()
 	}
 	n.askSilent()
+	n.watchDue(now)
 	n.discoverDue(now)
 	n.pollDue(now)
 	n.ticker = time.AfterFunc(tick, n.tick)

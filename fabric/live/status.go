@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/openflow"
+	"headgate.dev/headgate/fabric/redirect"
 )
 
 // Status is the network at one moment.
@@ -29,7 +30,12 @@ type Status struct {
 	Links    []LinkStatus   // in the order of their identities
 	Hosts    []fabric.Host  // in the order of their identities
 	Faults   []fabric.Fault
-	Counters Counters
+	// Relays are the relay agents that have announced themselves, and Redirected the number of connections that they carry.
+	Relays      []redirect.Agent
+	Redirects   bool // a redirection is configured
+	Redirected  int
+	Redirection RedirectionCounters
+	Counters    Counters
 }
 
 // SwitchStatus is a switch that is connected, or whose channel is silent.

@@ -30,6 +30,7 @@ const (
 	// etherVLAN is the tag of labels. That of a provider (0x88a8) would be right, but Open vSwitch matches both alike.
 	etherVLAN = 0x8100
 
+	protocolTCP    = 6
 	protocolUDP    = 17
 	protocolICMPv6 = 58
 	solicitation   = 135 // RFC 4861, section 4.3

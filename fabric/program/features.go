@@ -35,6 +35,17 @@ func Senders(described []openflow.TableFeatures) bool {
 	return true
 }
 
+// TCPFlags reports whether a switch with the tables of the whole pipeline can match the first segments of TCP connections (Watch). A table that it does not
+// describe can.
+func TCPFlags(described []openflow.TableFeatures) bool {
+	for _, f := range described {
+		if f.Table == TableRedirect && !matches(f, []openflow.FieldID{openflow.FieldTCPFlags}) {
+			return false
+		}
+	}
+	return true
+}
+
 // matches reports whether a table can match fields.
 func matches(f openflow.TableFeatures, fields []openflow.FieldID) bool {
 	for _, p := range f.Properties {

@@ -14,16 +14,17 @@ type form struct {
 	groups  bool // broadcast is sent by groups, and not by lists of outputs
 	meters  bool // what ports send to the controller is metered
 	senders bool // hosts confirm neighbours without the controller
+	flags   bool // the first segments of TCP connections can be told from others
 }
 
 // formOf returns the form for what a switch can do. A switch that was not asked gets the whole pipeline without meters.
 func formOf(c fabric.Capabilities) form {
 	if c.Tables == 0 {
-		return form{backup: math.MaxInt, groups: true, senders: true}
+		return form{backup: math.MaxInt, groups: true, senders: true, flags: true}
 	}
 	f := form{
 		flat: c.Tables < len(Pipeline), backup: c.FastFailover, groups: c.All >= floodGroups,
-		meters: c.PacketMeters && c.Meters >= needMeters, senders: c.Senders,
+		meters: c.PacketMeters && c.Meters >= needMeters, senders: c.Senders, flags: c.TCPFlags,
 	}
 	if f.groups { // a switch can have one limit for the groups of all types
 		f.backup = max(f.backup-floodGroups, 0)
@@ -63,6 +64,9 @@ func Lost(c fabric.Capabilities) (all []string) {
 			why = fmt.Sprintf("With %d of %d tables", c.Tables, len(Pipeline))
 		}
 		add("%s, hosts there confirm the addresses of others by the controller: without one, their connections end within a minute", why)
+	}
+	if !f.flat && !f.flags {
+		add("Without matches on the flags of TCP, connections that hosts there begin are not redirected to relays")
 	}
 	switch need := 2 * MaxSwitches; {
 	case f.backup/2 == 0:

@@ -75,6 +75,11 @@ const (
 
 	// KindQuiet and those above it are of flows that are in no program, and end by themselves (Quiet).
 	KindQuiet Kind = 0x80
+	// KindWatch, KindBypass, KindRelayed and KindReset are of redirection (redirect.go).
+	KindWatch   Kind = 0x81
+	KindBypass  Kind = 0x82
+	KindRelayed Kind = 0x83
+	KindReset   Kind = 0x84
 )
 
 // Pipeline is all tables. The rules are made from it, docs/fabric.md shows it, and the tests hold it against both.
@@ -97,6 +102,10 @@ var Pipeline = []Table{
 		{0, KindNext, "everything else", "go to redirect"},
 	}},
 	{TableRedirect, "redirect", "sends connections to relays", []Rule{
+		{3500, KindRelayed, "port, VLAN, addresses and ports of a TCP connection that relay agents carry", "set MACs, clear the metadata, go to destination"},
+		{3450, KindReset, "port, VLAN, addresses and ports of a TCP connection whose relay agent is gone", "to the controller"},
+		{3200, KindBypass, "a port whose hosts begin too many TCP connections, SYN without ACK", "go to destination"},
+		{3000, KindWatch, "addresses and ports of a redirection, SYN without ACK", "to the controller"},
 		{1000, KindLease, "answers of DHCP servers", "a copy to the controller, go to destination"},
 		{0, KindNext, "everything else", "go to destination"},
 	}},

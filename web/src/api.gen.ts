@@ -346,6 +346,10 @@ export type Network = {
 	listen: (NetworkListener)[];
 	/** The name of the network. Absent if it has none. */
 	name?: string;
+	/** Connections that are redirected to relay agents, and what the leader has decided since its term began. Absent if no redirection is configured. */
+	redirection?: NetworkRedirection;
+	/** The relay agents that have announced themselves, if there are any. */
+	relays?: (NetworkRelay)[];
 	/** Every switch has what it should. */
 	settled: boolean;
 	/** The sites of the network, if it has any. */
@@ -487,6 +491,41 @@ export type NetworkPortID = {
 };
 /** What is at a port. hosts: hosts may be connected. link: another switch is. undecided: that is being found out. faulty: a fault is listed. none: the port is down. */
 export type NetworkPortUse = "none" | "undecided" | "hosts" | "link" | "faulty";
+/** Connections that are redirected to relay agents, and what the leader has decided since its term began. Absent if no redirection is configured. */
+export type NetworkRedirection = {
+	/** First segments of connections that switches have sent to the leader. */
+	asked: number;
+	/** How often the connections of a port went direct because it began too many. */
+	bypassed: number;
+	/** Connections that agents carry. */
+	connections: number;
+	/** Those that went on to their destination. */
+	direct: number;
+	/** Those of them for which a switch did not take the flows in time. */
+	failed: number;
+	/** Those that went to a relay agent. */
+	redirected: number;
+};
+export type NetworkRelay = {
+	at: NetworkPortID;
+	/** It connects to servers with the address and port of the client. */
+	connects: boolean;
+	/** The agents to which it has streams. */
+	exits: (NetworkRelayExit)[];
+	/** The host on which it runs. */
+	mac: string;
+	/** The name of the agent. */
+	name: string;
+	/** It takes connections that the network sends to it. */
+	takes: boolean;
+};
+export type NetworkRelayExit = {
+	address: string;
+	/** The prefixes of which it is the exit. */
+	destinations: (string)[];
+	/** The ports to which streams go, each by a path of its own. */
+	ports?: (number)[];
+};
 export type NetworkSite = {
 	name: string;
 	/** The site around it. Absent if there is none. */
