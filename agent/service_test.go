@@ -18,7 +18,7 @@ import (
 const (
 	unitFile, unitExposure             = "../packaging/systemd/headgate.service", 31
 	controllerFile, controllerExposure = "../packaging/systemd/headgate-controller.service", 15
-	relayFile, relayExposure           = "../packaging/systemd/headgate-relay.service", 23
+	relayFile, relayExposure           = "../packaging/systemd/headgate-relay.service", 25
 )
 
 // settings parses a unit as section.key: values. It supports one setting per line, which is a
@@ -72,8 +72,8 @@ func TestUnit(t *testing.T) {
 			"Service.RestartPreventExitStatus": "2 3",            // errors that a restart does not fix
 			"Service.RuntimeDirectory":         "headgate/relay", // the status socket
 			"Service.RuntimeDirectoryPreserve": "yes",            // of other agents, too
-			"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_NET_BIND_SERVICE",
-			"Service.RestrictAddressFamilies":  "AF_NETLINK AF_UNIX AF_INET AF_INET6", // nft and the kernel, the service manager, connections
+			"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE",
+			"Service.RestrictAddressFamilies":  "AF_NETLINK AF_UNIX AF_INET AF_INET6 AF_PACKET", // nft and the kernel, the service manager, connections, announcements
 			"Unit.ConditionPathExists":         "/etc/headgate/relay.yaml",
 			"Install.WantedBy":                 "multi-user.target",
 		},

@@ -165,7 +165,7 @@ func TestChangeAgainstOracle(t *testing.T) {
 		}
 		was := all[rapid.IntRange(0, len(all)-1).Draw(t, "which")]
 		now := zero.Add(time.Duration(rapid.IntRange(0, 12).Draw(t, "later")) * time.Second)
-		rate := unit.Rate(rapid.IntRange(1, 7).Draw(t, "rate"))
+		rate := unit.Rate(rapid.IntRange(1, 12).Draw(t, "rate"))
 		c := Change{Forward: &rate, Move: rapid.Bool().Draw(t, "move")}
 		if rapid.Bool().Draw(t, "end") {
 			c.End = now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "length")) * time.Second)
