@@ -35,8 +35,9 @@ const (
 	// successive falls (growing), and above loudNoise each real fall would look so: at 0.1 TestFall would see 82 % instead of 84 %.
 	followingCuts, leastAttained = 4, 0.7
 	quietNoise, loudNoise        = 0.02, 0.06
-	// leastChange is the least change of a claim without a change of the trend.
-	leastChange = 0.005
+	// leastChange is the least change of a claim without a change of the trend, and leastRise that of a rise to no more than the reservation: a constant flow
+	// whose first measurement was 0.3 % too low lost 0.3 % of what is reserved to it for as long as it was constant.
+	leastChange, leastRise = 0.005, 0.0005
 	// falseCycles is the time in which bandwidth that was seized and returned counts as a false
 	// seizure (reservations, section 3.3: "within the next few cycles").
 	falseCycles = 3
@@ -101,7 +102,7 @@ func (d *demand) next(offered, end, limit, reserved, floor float64) float64 {
 	case offered < sleepsBelow*floor, d.samples == 0 && offered < wakesAbove*floor:
 		d.forget()
 		d.whole = 0
-		d.settle(floor, true)
+		d.settle(floor, reserved, true)
 	case d.samples == 0:
 		d.observe(max(offered, end))
 		d.waking, d.headroom, d.above = true, 0, 0
@@ -109,7 +110,7 @@ func (d *demand) next(offered, end, limit, reserved, floor float64) float64 {
 			d.headroom = lastHeadroom
 		}
 		d.grow(0)
-		d.settle(d.target(reserved, floor), true)
+		d.settle(d.target(reserved, floor), reserved, true)
 	case d.hidden(offered, limit):
 		d.learnNoise(offered)
 		d.claim = max(d.claim, min(offered, reserved))
@@ -117,7 +118,7 @@ func (d *demand) next(offered, end, limit, reserved, floor float64) float64 {
 		changed, measured := d.observeStep(offered, end)
 		moved := d.probe(changed, measured, offered, limit, reserved)
 		returned := d.whole == wholeCycles && d.claim < reserved
-		d.settle(d.target(reserved, floor), moved || returned)
+		d.settle(d.target(reserved, floor), reserved, moved || returned)
 	}
 	return d.claim
 }
@@ -247,11 +248,14 @@ func (d *demand) target(reserved, floor float64) float64 {
 }
 
 // settle moves the claim to the target: at once if the trend changed, and otherwise if it is far
-// from it. A seizure waits for as many cycles as the flow's false seizures suggest.
-func (d *demand) settle(target float64, changed bool) {
-	least := 0.
+// from it, or above it by more than the level may be wrong. A seizure waits for as many cycles as the flow's false seizures suggest.
+func (d *demand) settle(target, reserved float64, changed bool) {
+	least, more := 0., 0.
 	if !changed {
 		least = max(leastChange, d.noise()/2)
+		if more = least; target <= reserved {
+			more = max(leastRise, d.noise()/2/math.Sqrt(float64(max(d.samples, 1)))) // half of the standard error of the level
+		}
 	}
 	switch {
 	case target < d.claim*(1-least):
@@ -264,7 +268,7 @@ func (d *demand) settle(target float64, changed bool) {
 		}
 		d.claim, d.over = target, 0
 		return
-	case target > d.claim*(1+least) && (changed || d.age > falseCycles):
+	case target > d.claim*(1+more) && (changed || d.age > falseCycles):
 		if d.age <= falseCycles && target > (d.claim+d.former)/2 && d.level <= returnsTo*d.former {
 			d.mistakes++
 			if d.claim < d.former*(1-grave) {

@@ -10,7 +10,8 @@ import (
 const (
 	// overLimit is the part of its limit above which traffic does not follow the drops of its meter, if it offers that in overReadings in a row, of two in a cycle, and
 	// followsBelow the part below which it does. TCP behind a meter offers its limit with what it sends again, or less, and UDP the same as
-	// without.
+	// without. What a full bucket lets pass above the limit is dropped by nobody, so that it counts as the limit: else TCP, with a bucket of a fifth of a second,
+	// was above it for 4 s after each change of its meter.
 	overLimit, followsBelow = 1.05, 0.98
 	overReadings            = 5
 	// Numbers of IANA's registry.
@@ -39,7 +40,7 @@ func (s *senders) observe(r live.CircuitReading, limit unit.Rate) (turned bool) 
 	was := s.unresponsive
 	switch {
 	case s.known || r.Interval == 0:
-	case float64(r.Offered) > overLimit*float64(limit):
+	case float64(r.Offered) > overLimit*float64(max(limit, r.Passed)):
 		if s.over++; s.over >= overReadings {
 			s.unresponsive = true
 		}

@@ -32,6 +32,7 @@ func TestSenders(t *testing.T) {
 		{"the rest, little above its limit", rest, [][2]float64{{1.02, 1}, {1.02, 1}}, true},
 		{"any protocol, greedy", both, [][2]float64{greedy, greedy, greedy, greedy, greedy}, true},
 		{"any protocol, the overshoot of slow start", both, [][2]float64{greedy, greedy, greedy, policed, greedy, greedy, greedy}, false},
+		{"TCP with a full bucket", rest, [][2]float64{policed, {1.1, 1.1}, {1.1, 1.09}, {1.1, 1.08}, {1.1, 1.1}, {1.1, 1.1}}, false},
 		{"greedy, then TCP", both, [][2]float64{greedy, greedy, greedy, greedy, greedy, policed}, false},
 	} {
 		s := sendersOf(c.of)

@@ -504,24 +504,33 @@ func TestSharedMeters(t *testing.T) {
 	}
 }
 
-// The band of a meter: whole kbit/s that are not less than the rate, 40 ms, a fifth or half a second of it, and no bucket of less than two frames.
+// The band of a meter: whole kbit/s that are not less than the rate, 40 ms, a fifth or half a second of it, and no bucket of less than two frames. For TCP a bucket
+// is no larger than 16 frames, 40 ms of the rate, or 20 ms of the link.
 func TestMeterBand(t *testing.T) {
 	for _, c := range []struct {
 		rate               unit.Rate
 		unresponsive, rest bool
+		link               unit.Rate
 		kbit, burst        uint32
 	}{
-		{unit.Gbit, true, false, 1e6, 4e4},
-		{unit.Gbit, false, false, 1e6, 5e5},
-		{unit.Gbit, false, true, 1e6, 2e5},
-		{unit.Gbit, true, true, 1e6, 4e4},
-		{20*unit.Mbit + 1, false, false, 20001, 10001},
-		{100 * unit.Kbit, true, false, 100, leastBurst},
-		{0, true, false, 1, leastBurst},
+		{unit.Gbit, true, false, 0, 1e6, 4e4},
+		{unit.Gbit, false, false, 0, 1e6, 5e5},
+		{unit.Gbit, false, true, 0, 1e6, 2e5},
+		{unit.Gbit, true, true, 0, 1e6, 4e4},
+		{unit.Gbit, true, true, 10 * unit.Gbit, 1e6, 4e4},
+		{unit.Gbit, false, true, unit.Gbit, 1e6, 4e4},
+		{100 * unit.Mbit, false, true, unit.Gbit, 1e5, 2e4},
+		{100 * unit.Mbit, false, false, unit.Gbit, 1e5, 2e4},
+		{50 * unit.Mbit, false, true, unit.Gbit, 5e4, 1e4},
+		{2 * unit.Mbit, false, true, 5 * unit.Mbit, 2000, leastBurstTCP},
+		{600 * unit.Kbit, false, true, 5 * unit.Mbit, 600, 120},
+		{20*unit.Mbit + 1, false, false, 0, 20001, 10001},
+		{100 * unit.Kbit, true, false, 0, 100, leastBurst},
+		{0, true, false, 0, 1, leastBurst},
 	} {
-		_, bands := circuitMeter{rest: c.rest}.band(Limit{c.rate, c.unresponsive})
+		_, bands := circuitMeter{rest: c.rest, link: c.link}.band(Limit{c.rate, c.unresponsive})
 		if got := bands[0].(openflow.DropBand); got.Rate != c.kbit || got.Burst != c.burst {
-			t.Errorf("%v, unresponsive %v: %+v", c.rate, c.unresponsive, got)
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }
