@@ -505,7 +505,7 @@ func TestSharedMeters(t *testing.T) {
 }
 
 // The band of a meter: whole kbit/s that are not less than the rate, 40 ms, a fifth or half a second of it, and no bucket of less than two frames. For TCP a bucket
-// is no larger than 16 frames, 40 ms of the rate, or 20 ms of the link.
+// is no larger than 32 frames, 40 ms of the rate, or 20 ms of the link.
 func TestMeterBand(t *testing.T) {
 	for _, c := range []struct {
 		rate               unit.Rate
@@ -524,6 +524,7 @@ func TestMeterBand(t *testing.T) {
 		{50 * unit.Mbit, false, true, unit.Gbit, 5e4, 1e4},
 		{2 * unit.Mbit, false, true, 5 * unit.Mbit, 2000, leastBurstTCP},
 		{600 * unit.Kbit, false, true, 5 * unit.Mbit, 600, 120},
+		{4 * unit.Mbit, false, false, 5 * unit.Mbit, 4000, leastBurstTCP},
 		{20*unit.Mbit + 1, false, false, 0, 20001, 10001},
 		{100 * unit.Kbit, true, false, 0, 100, leastBurst},
 		{0, true, false, 0, 1, leastBurst},
