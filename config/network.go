@@ -98,6 +98,7 @@ func networkDocument(s *source, n *node) Network {
 				out.Trust = append(out.Trust, p)
 			})
 		})},
+		{"apply_measured", one(d.decoder, &out.ApplyMeasured, measuredPart)},
 		{"hosts_per_port", one(d.decoder, &out.HostsPerPort, hostCount)},
 	})
 	d.findMistaken()

@@ -61,6 +61,9 @@ func FormatNetwork(c fabric.Config) []byte {
 	if len(c.Trust) > 0 {
 		p.line("trust: [%s]", strings.Join(texts(c.Trust, func(r fabric.PortRef) string { return quote(c.PortLabel(r)) }), ", "))
 	}
+	if c.ApplyMeasured > 0 {
+		p.line("apply_measured: %d%%", c.ApplyMeasured)
+	}
 	p.line("hosts_per_port: %d", c.HostsPerPort)
 	return []byte(p.String())
 }

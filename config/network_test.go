@@ -47,7 +47,8 @@ func TestNetwork(t *testing.T) {
 			{Name: "bulk", From: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, To: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16"), netip.MustParsePrefix("fd00::/64")}, Ports: []fabric.PortRange{{First: 443, Last: 443}, {First: 5001, Last: 5100}}},
 			{Name: "rest", Ports: []fabric.PortRange{{First: 8080, Last: 8080}}},
 		}},
-		HostsPerPort: 200,
+		HostsPerPort:  200,
+		ApplyMeasured: 50,
 	}
 	n := set.Networks[0]
 	if !reflect.DeepEqual(n.Config, want) || n.File != file || n.Line != 1 || n.Notes != nil || len(set.Interfaces) > 0 {

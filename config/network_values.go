@@ -95,6 +95,16 @@ func reservable(s string) (uint16, error) {
 	return uint16(v), nil
 }
 
+// measuredPart parses the part of a capacity down to which a measured one is put in force, in percent.
+func measuredPart(s string) (uint16, error) {
+	digits, ok := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseUint(digits, 10, 16)
+	if !ok || err != nil || v == 0 || v > 100 {
+		return 0, fmt.Errorf("%q is not a part of a capacity: write 1%% to 100%%, for example 50%% to put measured capacities in force down to half of the capacity of a link", s)
+	}
+	return uint16(v), nil
+}
+
 func hostMAC(s string) (fabric.MAC, error) {
 	m, err := fabric.ParseMAC(s)
 	switch {

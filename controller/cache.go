@@ -37,6 +37,7 @@ type contents struct {
 	hosts   map[string]*desiredHost
 	probing probing
 	network *fabric.Config // nil without a configuration
+	weak    []store.WeakLink
 }
 
 func newContents() contents {

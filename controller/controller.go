@@ -107,6 +107,8 @@ type Controller struct {
 	reservations atomic.Pointer[reservations.Owner]
 	// circuits keeps the limits of the reservations in the current term, nil before it has a network of switches.
 	circuits atomic.Pointer[circuits.Loop]
+	// counted has of new results of measurements whether they say something about links, for the leader's task that finds weak ones.
+	counted map[string]bool
 	// networkChanged signals that switches, ports, links or hosts have changed.
 	networkChanged chan struct{}
 	full           atomic.Bool // the store is full or nearly full

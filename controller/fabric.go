@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	api "headgate.dev/headgate/api/client"
@@ -55,13 +56,23 @@ func (c *Controller) acceptSwitches() error {
 func (c *Controller) configureNetwork() {
 	c.cache.mu.Lock()
 	defer c.cache.mu.Unlock()
-	c.switches.Configure(c.cache.network)
+	c.switches.Configure(c.cache.configured())
 	c.networkKnown.Do(func() { close(c.acceptNow) })
 }
 
 // putNetwork stores the configuration of the network. One that this version cannot parse, of a newer one, is none: switches that
 // an operator did not list must not connect.
-func (c *contents) putNetwork(_ []string, d store.Doc) error {
+func (c *contents) putNetwork(name []string, d store.Doc) error {
+	if name[0] == "weak" {
+		c.weak = nil
+		var stored store.WeakLinks
+		if d.Value == nil {
+			return nil
+		}
+		err := d.Into(&stored)
+		c.weak = stored.Links
+		return err
+	}
 	if d.Value == nil {
 		c.network = nil
 		return nil
@@ -151,7 +162,7 @@ func (v networkView) Network() (api.Network, error) {
 // networkStatus returns what the loop knows, with the faults that are found where switches connect.
 func (c *Controller) networkStatus(n *live.Network) live.Status {
 	s := n.Status()
-	s.Faults = append(c.switches.Faults(), s.Faults...)
+	s.Faults = slices.Concat(c.switches.Faults(), s.Faults, c.weakLinkFaults())
 	return s
 }
 

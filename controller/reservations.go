@@ -94,7 +94,7 @@ func (c *Controller) topology() (*fabric.Topology, error) {
 		return nil, err
 	}
 	c.cache.mu.Lock()
-	written := c.cache.network
+	written := c.cache.configured()
 	c.cache.mu.Unlock()
 	if written == nil || len(written.Routers) == 0 {
 		return top, nil

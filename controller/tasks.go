@@ -22,6 +22,7 @@ func (c *Controller) tasks() []task {
 		{"probe schedule", c.planMeasurements},
 		{"network", c.leadNetwork},
 		{"reservations", c.leadReservations},
+		every(weakLinksInterval, "weak links", c.findWeakLinks),
 		every(sweepInterval, "expired tokens", sweepTokens),
 		every(sweepInterval, "idempotency keys", sweepAnswers),
 		every(sweepInterval, "audit log", sweepAudit),

@@ -32,7 +32,7 @@ func TestNewRefuses(t *testing.T) {
 		"cost 0":                {func(b *builder) { b.Links[1].Cost = 0 }, "links[1].cost", "has a cost of 0: write 1 to 65535"},
 		"link twice":            {func(b *builder) { b.Links = append(b.Links, b.Links[0]) }, "links[4]", "link s1/1 -> s2/1 is listed twice: remove one"},
 		"port of two links": {func(b *builder) {
-			b.Links = append(b.Links, Link{LinkID{PortID{1, 1}, PortID{2, 3}}, unit.Gbit, Configured, 1, 0})
+			b.Links = append(b.Links, Link{LinkID{PortID{1, 1}, PortID{2, 3}}, unit.Gbit, Configured, 1, 0, 0})
 		}, "links[4]", "port s1/1 has links to s2/1 and to s2/3: a port has one cable; remove one"},
 		"port of an arriving and a leaving link": {func(b *builder) { b.Links[1].To = PortID{1, 2} }, "links[1]", "port s2/1 has links to s1/1 and to s1/2"},
 		"site without name":                      {func(b *builder) { b.Sites[0].Name = "" }, "sites[0].name", "site 1 has no name: add one"},
@@ -145,7 +145,7 @@ func TestCapacity(t *testing.T) {
 	for _, c := range []struct {
 		configured, measured, reported, want unit.Rate
 		source                               CapacitySource
-	}{{3, 2, 1, 3, Configured}, {0, 2, 1, 2, Measured}, {0, 0, 1, 1, Reported}, {0, 0, 0, 0, Reported}} {
+	}{{3, 2, 1, 2, Measured}, {3, 4, 1, 3, Configured}, {3, 0, 1, 3, Configured}, {0, 2, 0, 2, Measured}, {0, 2, 3, 2, Measured}, {0, 2, 1, 1, Reported}, {0, 0, 1, 1, Reported}, {0, 0, 0, 0, Reported}} {
 		if got, source := Capacity(c.configured, c.measured, c.reported); got != c.want || source != c.source {
 			t.Errorf("%+v: %v %v", c, got, source)
 		}

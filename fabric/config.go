@@ -31,6 +31,11 @@ type Config struct {
 	// Trust are ports that lead to routers, or to switches of other networks. Any number of hosts can be there.
 	Trust  []PortRef
 	Relays Relays
+	// ApplyMeasured puts capacities in force that were measured to be lower than what is configured or reported, down to this part of that, in percent.
+	// 0 only proposes them.
+	ApplyMeasured uint16
+	// Measured are those that are in force. No document has them: the controller adds them.
+	Measured map[LinkID]unit.Rate
 	// HostsPerPort is the greatest number of hosts at each other port, 1 to MaxHostsPerPort.
 	HostsPerPort int
 }

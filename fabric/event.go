@@ -52,13 +52,16 @@ const (
 	PortLimited EventKind = "port-limited"
 )
 
+// CapacityChanged: a measured capacity of Link is in force, or no longer.
+const CapacityChanged EventKind = "capacity-changed"
+
 // RelayChanged: a relay agent at Host has announced itself, or is silent.
 const RelayChanged EventKind = "relay-changed"
 
 // EventKinds are all kinds of events.
 var EventKinds = []EventKind{
 	SwitchAdded, SwitchRemoved, SwitchChanged, SwitchRefused, SwitchLimited, PortChanged, PortLimited, LinkAdded, LinkRemoved, LinkFaulty, LinkFaultCleared,
-	HostAdded, HostRemoved, HostChanged, HostMoved, HostElsewhere, HostStayed, HostLimit, AddressClaimed, RelayChanged,
+	HostAdded, HostRemoved, HostChanged, HostMoved, HostElsewhere, HostStayed, HostLimit, AddressClaimed, RelayChanged, CapacityChanged,
 }
 
 // Is reports whether a kind is the one with this name, or one of those with this first word: "link" is of link-added.

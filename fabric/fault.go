@@ -21,10 +21,12 @@ const (
 	DuplicateID FaultKind = "duplicate-id"
 	// MissingPort: the configuration names a port that the switch does not have.
 	MissingPort FaultKind = "missing-port"
+	// WeakLink: measurements between hosts show that the link that leaves by the port gives less than its capacity, or that one of several does.
+	WeakLink FaultKind = "weak-link"
 )
 
 // FaultKinds are all kinds of faults.
-var FaultKinds = []FaultKind{OneWay, Looped, Shared, Miswired, DuplicateID, MissingPort}
+var FaultKinds = []FaultKind{OneWay, Looped, Shared, Miswired, DuplicateID, MissingPort, WeakLink}
 
 // Fault is a fault that there is now.
 type Fault struct {

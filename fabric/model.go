@@ -99,13 +99,13 @@ type Port struct {
 	State PortState
 }
 
-// CapacitySource says where the capacity of a link comes from, the most trusted first.
+// CapacitySource says where the capacity of a link comes from.
 type CapacitySource uint8
 
 const (
 	// Configured: an operator wrote the capacity.
 	Configured CapacitySource = iota
-	// Measured: Headgate measured the capacity between hosts on both sides of the link.
+	// Measured: Headgate measured less between hosts on both sides of the link.
 	Measured
 	// Reported: the capacity is the speed that a switch reports for its port.
 	Reported
@@ -122,16 +122,16 @@ func (s CapacitySource) String() string {
 	return "reported"
 }
 
-// Capacity returns the first rate that is not 0, and its source: a configured capacity before a measured one, and that
-// before a port's speed. All three 0 gives 0.
-func Capacity(configured, measured, reported unit.Rate) (unit.Rate, CapacitySource) {
-	switch {
-	case configured > 0:
-		return configured, Configured
-	case measured > 0:
+// Capacity returns the capacity of a link, and its source: a configured one before a port's speed, and before either a measured one that is lower. Rates of 0
+// are not known, and all three 0 gives 0.
+func Capacity(configured, measured, reported unit.Rate) (rate unit.Rate, source CapacitySource) {
+	if rate, source = configured, Configured; rate == 0 {
+		rate, source = reported, Reported
+	}
+	if measured > 0 && (rate == 0 || measured < rate) {
 		return measured, Measured
 	}
-	return reported, Reported
+	return rate, source
 }
 
 // Link is one direction of a cable between two switches.
@@ -145,6 +145,8 @@ type Link struct {
 	// Reservable is how much of the capacity can be reserved, in percent, up to MaxReservable; 0 is all of it. Above 100 the link is over-subscribed
 	// (Maximum Reservable Bandwidth, RFC 3630, section 2.5.7).
 	Reservable uint16
+	// Nominal is the capacity that is configured or reported where a measured one is in force, 0 where none is.
+	Nominal unit.Rate
 }
 
 // MaxReservable is the most of a capacity that can be reserved, in percent: a hundred times it.

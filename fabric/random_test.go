@@ -33,14 +33,14 @@ func (b *builder) port(id DPID) PortID {
 // oneWay adds a link at new ports.
 func (b *builder) oneWay(from, to DPID, cost uint16, capacity unit.Rate) LinkID {
 	id := LinkID{b.port(from), b.port(to)}
-	b.Links = append(b.Links, Link{id, capacity, Configured, cost, 0})
+	b.Links = append(b.Links, Link{id, capacity, Configured, cost, 0, 0})
 	return id
 }
 
 // cable adds a link in both directions.
 func (b *builder) cable(a, c DPID, cost uint16) LinkID {
 	id := b.oneWay(a, c, cost, unit.Gbit)
-	b.Links = append(b.Links, Link{id.Reverse(), unit.Gbit, Configured, cost, 0})
+	b.Links = append(b.Links, Link{id.Reverse(), unit.Gbit, Configured, cost, 0, 0})
 	return id
 }
 
@@ -63,7 +63,7 @@ func drawParts(t *rapid.T, maxSwitches, maxCables int) *builder {
 		v := (u-1+rapid.IntRange(1, n-1).Draw(t, "step"))%n + 1
 		id := b.oneWay(DPID(u), DPID(v), cost.Draw(t, "cost"), capacity.Draw(t, "capacity"))
 		if rapid.IntRange(0, 9).Draw(t, "one-way") > 0 {
-			b.Links = append(b.Links, Link{id.Reverse(), capacity.Draw(t, "capacity back"), Measured, cost.Draw(t, "cost back"), 0})
+			b.Links = append(b.Links, Link{id.Reverse(), capacity.Draw(t, "capacity back"), Measured, cost.Draw(t, "cost back"), 0, 0})
 		}
 	}
 	for i := range b.Switches {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"headgate.dev/headgate/unit"
 )
 
 // routed reports whether a router is at an end of a link, and whether a switch is at the other one, at the port beside.
@@ -55,7 +57,7 @@ func (c Config) WithRouters(found Parts) Parts {
 	for _, s := range found.Switches {
 		ports[s.ID] = s.Ports
 	}
-	r := routedParts{Parts{Sites: c.Sites}, map[DPID]map[PortNo]Port{}, map[PortID]bool{}}
+	r := routedParts{Parts{Sites: c.Sites}, map[DPID]map[PortNo]Port{}, map[PortID]bool{}, c.Measured}
 	for _, l := range c.bound(ports).Links {
 		if p, mixed, ok := l.routed(); ok && (!mixed || slices.ContainsFunc(ports[p.Switch], func(q Port) bool { return q.No == p.Port.No })) {
 			r.link(l)
@@ -81,6 +83,7 @@ type routedParts struct {
 	parts      Parts
 	interfaces map[DPID]map[PortNo]Port // of routers
 	linked     map[PortID]bool          // ports at both ends of links to routers
+	measured   map[LinkID]unit.Rate     // capacities in force
 }
 
 // add adds a port, if it is of a router.
@@ -100,9 +103,13 @@ func (r *routedParts) link(l LinkConfig) {
 	r.add(id.From, Port{Name: l.Ends[0].Port.Name})
 	r.add(id.To, Port{Name: l.Ends[1].Port.Name})
 	r.linked[id.From], r.linked[id.To] = true, true
-	r.parts.Links = append(r.parts.Links,
-		Link{LinkID: id, Capacity: l.Capacity, Cost: l.Cost, Reservable: l.Reservable},
-		Link{LinkID: id.Reverse(), Capacity: cmp.Or(l.Back, l.Capacity), Cost: l.Cost, Reservable: l.Reservable})
+	for id, capacity := range map[LinkID]unit.Rate{id: l.Capacity, id.Reverse(): cmp.Or(l.Back, l.Capacity)} { // New sorts them
+		one := Link{LinkID: id, Cost: l.Cost, Reservable: l.Reservable}
+		if one.Capacity, one.Source = Capacity(capacity, r.measured[id], 0); one.Source == Measured {
+			one.Nominal = capacity
+		}
+		r.parts.Links = append(r.parts.Links, one)
+	}
 }
 
 func (r *routedParts) host(h HostConfig) {

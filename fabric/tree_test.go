@@ -115,7 +115,7 @@ func TestTreeIsStable(t *testing.T) {
 		removed := rapid.Bool().Draw(t, "removed")
 		if !removed {
 			cost, capacity := rapid.Uint16Range(1, 4).Draw(t, "new cost"), rapid.SampledFrom([]unit.Rate{unit.Mbit, unit.Tbit}).Draw(t, "new capacity")
-			changed.Links = append(changed.Links, Link{l.LinkID, capacity, Configured, cost, 0}, Link{l.Reverse(), capacity, Configured, cost, 0})
+			changed.Links = append(changed.Links, Link{l.LinkID, capacity, Configured, cost, 0, 0}, Link{l.Reverse(), capacity, Configured, cost, 0, 0})
 		}
 		now := changed.topology(t).SpanningTree()
 		gone, added := 0, 0

@@ -187,6 +187,7 @@ const (
 	FaultMiswired    NetworkFaultKind = "miswired"
 	FaultOneWay      NetworkFaultKind = "one-way"
 	FaultShared      NetworkFaultKind = "shared"
+	FaultWeakLink    NetworkFaultKind = "weak-link"
 )
 
 // Valid indicates whether the value is a known member of the NetworkFaultKind enum.
@@ -203,6 +204,8 @@ func (e NetworkFaultKind) Valid() bool {
 	case FaultOneWay:
 		return true
 	case FaultShared:
+		return true
+	case FaultWeakLink:
 		return true
 	default:
 		return false

@@ -4,6 +4,9 @@
 //	redirect.go  what redirection costs a connection, and what it leaves
 //	many.go      thousands of connections that the controller decides about
 //	direct.go    agents and controllers that are killed
+//	budget.go    a relay inside a reservation
+//	measured.go  a link that gives less than its port says
+//	proportion.go  a collective set inside a reservation
 //
 // net.go has the network, and echo.go the programs at both ends.
 package loop
@@ -23,7 +26,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: [][]string{{"ovs-vswitchd", "--version"}},
-		Cases: slices.Concat(redirectCases(), manyCases(), directCases()),
+		Cases: slices.Concat(redirectCases(), manyCases(), directCases(), measuredCases(), budgetCases(), proportionCases()),
 	}
 }
 

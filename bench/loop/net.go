@@ -40,7 +40,8 @@ type path struct {
 
 // design is a network.
 type design struct {
-	paths [2]path
+	paths   [2]path
+	streams int // of each path, 0 lets the agent choose
 }
 
 func (d design) topology() *lab.Topology {
@@ -73,9 +74,11 @@ var switches = []string{"s1", "s2", "c1", "c2"}
 // network is a network that a controller leads.
 type network struct {
 	*lab.Lab
+	design design
 	place  *controllers.Place
 	addr   map[string]netip.Addr
 	agents map[string]*agent
+	hosts  []*controllers.Agent
 }
 
 // agent is a relay agent.
@@ -87,7 +90,7 @@ type agent struct {
 
 // up creates the network, and waits until its hosts reach each other. No agent runs.
 func (d design) up(ctx context.Context) (_ *network, err error) {
-	n := &network{addr: map[string]netip.Addr{}, agents: map[string]*agent{}}
+	n := &network{design: d, addr: map[string]netip.Addr{}, agents: map[string]*agent{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close())
@@ -121,6 +124,18 @@ func (n *network) configure(ctx context.Context) error {
 	fmt.Fprintf(&b, "kind: Network\nname: bench\nlisten: [{address: \"0.0.0.0:%s\", tls: false}]\nswitches:\n", controllers.OpenFlowPort)
 	for i, name := range switches {
 		fmt.Fprintf(&b, "  - {id: %d, name: %s}\n", i+1, name)
+	}
+	b.WriteString("links:\n")
+	for i, p := range n.design.paths {
+		for _, edge := range switches[:2] {
+			core := fmt.Sprint("c", i+1)
+			from, err1 := n.Switch(edge).Port(core)
+			to, err2 := n.Switch(core).Port(edge)
+			if err := errors.Join(err1, err2); err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "  - {ends: [%s/%d, %s/%d], capacity: %v}\n", edge, from.Number, core, to.Number, p.rate)
+		}
 	}
 	fmt.Fprintf(&b, "relays:\n  agents: [%v, %v]\n  redirect: [{name: bulk, to: [%v, %v], ports: %d}]\n", n.addr[near], n.addr[far], n.addr[server], n.addr[aside], relayedPort)
 	file := filepath.Join(n.place.Dir, "network.yaml")
@@ -178,8 +193,12 @@ func (n *network) write() error {
 		if name == far {
 			text += fmt.Sprintf("accept: {listen: [\"%[1]v:8424\", \"%[1]v:8425\"], destinations: [%[2]v/32], keep_source: true}\n", n.addr[far], n.addr[server])
 		} else {
-			text += fmt.Sprintf("take: [{}]\nforward: [{listen: \"%v:%d\", to: \"%[3]v:%d\"}]\nexits:\n  - address: %[5]v:8424\n    destinations: [%[3]v/32]\n    paths: [{name: one, address: \"%[5]v:8424\"}, {name: two, address: \"%[5]v:8425\"}]\n",
-				n.addr[near], explicitPort, n.addr[server], relayedPort, n.addr[far])
+			streams := ""
+			if n.design.streams > 0 {
+				streams = fmt.Sprintf(", streams: %d", n.design.streams)
+			}
+			text += fmt.Sprintf("take: [{}]\nforward: [{listen: \"%v:%d\", to: \"%[3]v:%d\"}]\nexits:\n  - address: %[5]v:8424\n    destinations: [%[3]v/32]\n    paths: [{name: one, address: \"%[5]v:8424\"%[6]s}, {name: two, address: \"%[5]v:8425\"%[6]s}]\n",
+				n.addr[near], explicitPort, n.addr[server], relayedPort, n.addr[far], streams)
 		}
 		file := filepath.Join(n.place.Dir, name+".yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -276,5 +295,8 @@ func (n *network) close() (err error) {
 		_ = a.cmd.Wait()
 		kill.Stop()
 	}
-	return errors.Join(n.place.Close(), n.Lab.Close())
+	for _, a := range n.hosts {
+		err = errors.Join(err, a.Stop())
+	}
+	return errors.Join(err, n.place.Close(), n.Lab.Close())
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	api "headgate.dev/headgate/api/client"
@@ -149,7 +148,7 @@ type network struct {
 	*lab.Lab
 	design design
 	place  *controllers.Place
-	agents []*lab.Cmd
+	agents []*controllers.Agent
 	addr   map[string]netip.Addr // of hosts
 }
 
@@ -301,37 +300,15 @@ func (n *network) file() (string, error) {
 
 // join starts an agent in a node, as one that joins a service.
 func (n *network) join(ctx context.Context, name string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	at, err := n.Node(controllerNode).Addr(false)
 	if err != nil {
 		return err
 	}
-	if _, err := n.run(ctx, "host", "create", name); err != nil {
-		return err
+	agent, err := n.place.Join(ctx, n.Node(name), at)
+	if err == nil {
+		n.agents = append(n.agents, agent)
 	}
-	token, err := n.run(ctx, "token", "create", name, "--role", "agent", "--host", name)
-	if err != nil {
-		return err
-	}
-	secret, dir := filepath.Join(n.place.Dir, name+".token"), filepath.Join(n.place.Dir, "agent-"+name)
-	if err := os.WriteFile(secret, token, 0o600); err != nil {
-		return err
-	}
-	join := n.Node(name).Command(ctx, self, "agent", "join", "https://"+at.String()+":8420", "--host", name, "--token-file", secret, "--pin", n.place.Pin, "--dir", dir)
-	if out, err := join.CombinedOutput(); err != nil {
-		return fmt.Errorf("agent join at %s: %w: %s", name, err, out)
-	}
-	agent := n.Node(name).Command(context.Background(), self, "agent", "--dir", dir, "--socket", filepath.Join(n.place.Dir, name+".sock"))
-	said := &bench.Tail{Keep: 1 << 16}
-	agent.Stderr = said
-	if err := agent.Start(); err != nil {
-		return err
-	}
-	n.agents = append(n.agents, agent)
-	return nil
+	return err
 }
 
 // limitHost gives the interface of a host with an agent a limit.
@@ -464,12 +441,7 @@ func (n *network) close() error {
 	}
 	var err error
 	for _, a := range n.agents {
-		_ = a.Process.Signal(syscall.SIGTERM)
-	}
-	for _, a := range n.agents {
-		kill := time.AfterFunc(10*time.Second, func() { _ = a.Process.Kill() })
-		_ = a.Wait()
-		kill.Stop()
+		err = errors.Join(err, a.Stop())
 	}
 	err = errors.Join(err, n.place.Close())
 	return errors.Join(err, n.Lab.Close())

@@ -121,7 +121,8 @@ func (n *Network) combineCircuits() {
 		for _, one := range all {
 			taken[one.Number] = true
 		}
-		all = slices.Concat(all, relayCircuits(r.pathsOf, r.pathsFor, taken))
+		paths := relayCircuits(r.pathsOf, r.pathsFor, taken)
+		all = slices.Concat(all, slices.DeleteFunc(paths, func(one program.Circuit) bool { return reservedFor(c.reserved, one) }))
 	}
 	was := make(map[uint32]program.Limit, len(c.wanted))
 	for _, one := range c.wanted {

@@ -3,11 +3,13 @@ package live
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/unit"
 )
 
 // configured is what an operator wrote of the network, with the numbers of ports that were written by name as far as the switches
@@ -46,7 +48,7 @@ func (n *Network) Unconfigure() {
 func (n *Network) configure(c fabric.Config, set bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before := n.known()
+	before, measured := n.known(), n.config.Measured
 	n.config = configured{Config: c, set: set, switches: map[fabric.DPID]fabric.SwitchConfig{}, complaints: map[string]bool{}, named: withNamedPorts(c), written: c.WrittenPorts(), missing: map[fabric.DPID]map[fabric.PortRef]fabric.Fault{}}
 	for _, s := range c.Switches {
 		n.config.switches[s.ID] = s
@@ -62,8 +64,29 @@ func (n *Network) configure(c fabric.Config, set bool) {
 		n.checkPorts(s)
 	}
 	n.compare(before, time.Now())
+	n.remeasured(measured)
 	n.wires++
 	n.replan()
+}
+
+// remeasured makes events of measured capacities that are others than before. n.mu must be held.
+func (n *Network) remeasured(before map[fabric.LinkID]unit.Rate) {
+	now := n.config.Measured
+	all := maps.Clone(before)
+	if all == nil {
+		all = map[fabric.LinkID]unit.Rate{}
+	}
+	maps.Copy(all, now)
+	for _, l := range slices.SortedFunc(maps.Keys(all), fabric.LinkID.Compare) {
+		if before[l] == now[l] {
+			continue
+		}
+		text := fmt.Sprintf("link %s -> %s has %v, which was measured", n.label(l.From), n.label(l.To), now[l])
+		if now[l] == 0 {
+			text = fmt.Sprintf("link %s -> %s has its own capacity again, and not the measured %v", n.label(l.From), n.label(l.To), before[l])
+		}
+		n.event(fabric.Event{Kind: fabric.CapacityChanged, Link: l, Text: text})
+	}
 }
 
 // accepts returns why a switch may not connect, nil if it may. n.mu must be held.

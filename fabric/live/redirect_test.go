@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/fabric/openflow/oftest"
 	"headgate.dev/headgate/fabric/program"
 	"headgate.dev/headgate/internal/relaylldp"
+	"headgate.dev/headgate/unit"
 )
 
 const flagFIN, flagSYN, flagACK = 1, 2, 0x10
@@ -395,6 +396,21 @@ func TestRelayPaths(t *testing.T) {
 		if len(paths) != 4 {
 			t.Errorf("two ports have %d paths in both directions, want 4: %v", len(paths), paths)
 		}
+		// Streams that have a reservation take its paths, and what comes back takes its own still.
+		there := w.live.Circuits()[0]
+		w.live.SetCircuits([]program.Circuit{{
+			Number: 7, Name: "streams", From: there.From, To: there.To, VLAN: there.VLAN, Source: there.Source, Destination: there.Destination,
+			Flows: []program.Traffic{{Protocol: 6}}, Paths: there.Paths, Rate: unit.Mbit, Class: 1,
+		}})
+		w.settle(2 * time.Second)
+		names := map[string]int{}
+		for _, c := range w.live.Circuits() {
+			names[fmt.Sprint(c.Name == "streams", c.From == there.From)]++
+		}
+		if names["true true"] != 1 || names["false true"] != 0 || names["false false"] != 2 {
+			t.Errorf("with a reservation for the streams there are circuits %v", names)
+		}
+		w.live.SetCircuits(nil)
 		r.announces(func() { r.silent[1] = true })
 		w.settle(2 * time.Second)
 		if all := w.live.Circuits(); len(all) != 0 {

@@ -59,6 +59,22 @@ func relayCircuits(t *fabric.Topology, agents []redirect.Agent, taken map[uint32
 	return all
 }
 
+// reservedFor reports whether some of the traffic of a circuit between agents has a reservation, whose paths and rate it then has.
+func reservedFor(reserved []program.Circuit, one program.Circuit) bool {
+	either := func(a, b netip.Prefix) bool { return !a.IsValid() || !b.IsValid() || a.Overlaps(b) }
+	ports := func(a, b program.Ports) bool {
+		return a == program.Ports{} || b == program.Ports{} || a.First <= b.Last && b.First <= a.Last
+	}
+	return slices.ContainsFunc(reserved, func(r program.Circuit) bool {
+		return !r.Unreserved && r.From == one.From && r.To == one.To && either(r.Source, one.Source) && either(r.Destination, one.Destination) &&
+			(len(r.Flows) == 0 || slices.ContainsFunc(r.Flows, func(f program.Traffic) bool {
+				return slices.ContainsFunc(one.Flows, func(g program.Traffic) bool {
+					return (f.Protocol == 0 || f.Protocol == g.Protocol) && ports(f.Source, g.Source) && ports(f.Destination, g.Destination)
+				})
+			}))
+	})
+}
+
 // sameFamily returns the first address of the family of another, the zero Addr if there is none.
 func sameFamily(all []netip.Addr, of netip.Addr) netip.Addr {
 	i := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Is4() == of.Is4() && !a.IsLinkLocalUnicast() })

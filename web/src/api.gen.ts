@@ -399,7 +399,7 @@ export type NetworkEventList = {
 export type NetworkFault = {
 	/** The port, with the number 0 if the fault is of the switch, or of a port that is known by name only. */
 	at: NetworkPortID;
-	kind: "one-way" | "looped" | "shared" | "miswired" | "duplicate-id" | "missing-port";
+	kind: "one-way" | "looped" | "shared" | "miswired" | "duplicate-id" | "missing-port" | "weak-link";
 	message: string;
 	/** The port of which frames come. */
 	peer?: NetworkPortID;

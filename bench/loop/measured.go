@@ -1,0 +1,166 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
+)
+
+var (
+	part99  = bench.Target{Op: ">=", Value: 99, Unit: "%"}
+	below80 = bench.Target{Op: "<=", Value: 80, Unit: "%"}
+	foundIt = bench.Target{Op: ">=", Value: 1, Unit: "links"}
+	noWrong = bench.Target{Op: "<=", Value: 0, Unit: "links"}
+)
+
+// limited is a case of sites whose link the provider limits.
+type limited struct {
+	id, what string
+	rate     unit.Rate // of the port
+	bucket   unit.Bytes
+	police   bool
+	delay    time.Duration
+}
+
+var limiters = []limited{
+	{"shaper-50", "a shaper of 30 Mbit/s behind a port of 50 Mbit/s", 50 * unit.Mbit, 30_000, false, 0},
+	{"shaper-200", "a shaper of 120 Mbit/s behind a port of 200 Mbit/s, 20 ms of round-trip time", 200 * unit.Mbit, 500_000, false, 10 * time.Millisecond},
+	{"policer-50", "a policer of 30 Mbit/s behind a port of 50 Mbit/s, 20 ms of round-trip time", 50 * unit.Mbit, 200_000, true, 10 * time.Millisecond},
+}
+
+// tokens is what the limiter gives: 60 % of the port.
+func (l limited) tokens() unit.Rate { return l.rate * 6 / 10 }
+
+func measuredCases() (all []bench.Case) {
+	for _, l := range limiters {
+		id := "measured/" + l.id
+		all = append(all, bench.Case{
+			Name: id, Run: l.run, Takes: bench.Takes(bench.Pick(l.smoke(), 100*time.Second, 0), 5*time.Minute),
+			Claims: []bench.Claim{
+				bench.NewClaim(id+"/unaware", "what a reservation of 80 % of the port gets of it, beside as much that is not reserved, while the limiter is not known: "+l.what, below80),
+				bench.NewClaim(id+"/found", "links that the schedule finds, of the one with the limiter", foundIt),
+				bench.NewClaim(id+"/wrong", "other links that it takes to be weak, or that are suspected with it", noWrong),
+				bench.NewClaim(id+"/error", "the measured capacity, of that of the limiter", bench.Target{Op: bench.Measured, Unit: "%"}),
+				bench.NewClaim(id+"/time", "from the schedule until the measured capacity is in force, with one measurement of each pair of four hosts", bench.Target{Op: bench.Measured, Unit: "s"}),
+				bench.NewClaim(id+"/within", "what a reservation of 90 % of the measured capacity gets of it, beside as much that is not reserved", part99),
+			},
+		})
+	}
+	return all
+}
+
+// smoke reports whether a smoke run has the case.
+func (l limited) smoke() bool { return l.id == limiters[0].id }
+
+func (l limited) sites() sites {
+	return sites{rate: l.rate, delay: l.delay, bucket: &link.Bucket{Rate: l.tokens(), Size: l.bucket, Police: l.police}, agents: []string{"a1", "a2", "b1", "b2"}}
+}
+
+func (l limited) run(ctx context.Context, r *bench.Run) (err error) {
+	if r.Quick && !r.Few && !l.smoke() {
+		return errors.New("only in the full benchmark")
+	}
+	n, err := l.sites().up(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	id, sheet := "measured/"+l.id, r.Sheet(bench.Ours)
+	length := bench.Pick(r.Quick, 8*time.Second, 30*time.Second)
+	unaware := l.rate * 8 / 10
+	part, note, err := n.promised(ctx, unaware, length)
+	if err != nil {
+		return err
+	}
+	sheet.Set(id+"/unaware", part)
+	sheet.Note(id+"/unaware", "%s", note)
+	began := time.Now()
+	if err := n.apply(ctx, "schedule.yaml", "measures: [{measure: path, every: 12h}]\nbytes: 20MB\nbudget: 2GB\nhosts: [{host: a1, links: [wan]}, {host: a2, links: [wan]}, {host: b1, links: [wan]}, {host: b2, links: [wan]}]\n", "probe", "schedule", "set", "-f"); err != nil {
+		return err
+	}
+	if err := l.sites().configure(ctx, n, "apply_measured: 50%\n"); err != nil {
+		return err
+	}
+	state, err := n.measured(ctx, 4*time.Minute)
+	if err != nil {
+		return err
+	}
+	sheet.Set(id+"/time", time.Since(began).Seconds())
+	found, wrong, capacity := 0, 0, int64(0)
+	for _, link := range state.Links {
+		if link.CapacitySource == api.CapacityMeasured {
+			found, capacity = found+1, link.CapacityBps
+		}
+	}
+	for _, f := range state.Faults {
+		if f.Kind == api.FaultWeakLink && !strings.Contains(f.Message, "is in force") {
+			wrong++
+		}
+	}
+	sheet.Set(id+"/found", float64(found))
+	sheet.Set(id+"/wrong", float64(wrong))
+	sheet.Set(id+"/error", 100*float64(capacity)/float64(l.tokens()))
+	if found == 0 {
+		return fmt.Errorf("no capacity was measured: %+v", state.Faults)
+	}
+	if part, note, err = n.promised(ctx, unit.Rate(capacity)*9/10, length); err != nil {
+		return err
+	}
+	sheet.Set(id+"/within", part)
+	sheet.Note(id+"/within", "%s", note)
+	return nil
+}
+
+// measured waits until the schedule has measured each pair, and returns the network then.
+func (n *network) measured(ctx context.Context, patience time.Duration) (state api.Network, err error) {
+	const pairs = 4 * 3
+	for limit := time.Now().Add(patience); ; {
+		var results []json.RawMessage // the command fails without any
+		if text, err := n.controller().Headgate(ctx, "probe", "results", "-o", "json"); err == nil {
+			if err := json.Unmarshal(text, &results); err != nil {
+				return state, err
+			}
+		}
+		if len(results) >= pairs || time.Now().After(limit) {
+			// What the last result shows is looked at within 5 s.
+			if err := bench.Sleep(ctx, 6*time.Second); err != nil {
+				return state, err
+			}
+			return n.controller().Show(ctx)
+		}
+		if err := bench.Sleep(ctx, 500*time.Millisecond); err != nil {
+			return state, err
+		}
+	}
+}
+
+// promised reserves a rate from a1 to b1, sends it, and as much from a2 to b2 without a reservation, and returns what part of the reservation arrived.
+func (n *network) promised(ctx context.Context, rate unit.Rate, length time.Duration) (part float64, note string, err error) {
+	if _, err := n.controller().Headgate(ctx, "reserve", "create", "flow", "--from", n.addr["a1"].String(), "--to", n.addr["b1"].String(), "--protocol", "udp", "--port", "5001", "--rate", rate.String(), "--class", "1", "--for", "1h", "--wait"); err != nil {
+		return 0, "", err
+	}
+	flows := []traffic.Flow{
+		{Name: "flow", From: "a1", To: "b1", Protocol: traffic.UDP, DstPort: 5001, Schedule: traffic.Constant(rate)},
+		{Name: "rest", From: "a2", To: "b2", Protocol: traffic.UDP, DstPort: 5002, Schedule: traffic.Constant(rate)},
+	}
+	session, err := traffic.Start(ctx, n.Host, flows, traffic.Options{Duration: length, Interval: time.Second})
+	if err != nil {
+		return 0, "", err
+	}
+	result := session.Wait()
+	if ctx.Err() != nil {
+		return 0, "", ctx.Err()
+	}
+	got, rest := result.Flow("flow").Total.DeliveredRate(), result.Flow("rest").Total.DeliveredRate()
+	_, err = n.controller().Headgate(ctx, "reserve", "cancel", "flow")
+	return 100 * got / float64(rate), fmt.Sprintf("%v of %v, and %v that is not reserved", unit.Rate(got), rate, unit.Rate(rest)), err
+}

@@ -1,0 +1,303 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/controller/circuits"
+	"headgate.dev/headgate/controller/points"
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/bottleneck"
+	"headgate.dev/headgate/fabric/reserve"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
+)
+
+// Values chosen for Headgate.
+const (
+	// weakLinksInterval is the interval at which the leader looks at new results of measurements.
+	weakLinksInterval = 5 * time.Second
+	// resultAge is how old a result may be that says something about a link.
+	resultAge = 7 * 24 * time.Hour
+	// ownLimitPart: a result of more than this part of a limit that Headgate enforced shows the limit.
+	ownLimitPart = 0.9
+)
+
+// findWeakLinks stores which links give less than their capacity by the newest results of scheduled measurements between hosts with agents. What was found
+// of a link stays until another measurement over it counts.
+func (c *Controller) findWeakLinks(ctx context.Context, t store.Term, now time.Time) error {
+	c.cache.mu.Lock()
+	network, before := c.cache.network, c.cache.weak
+	c.cache.mu.Unlock()
+	owner := c.reservations.Load()
+	if network == nil || owner == nil {
+		return nil
+	}
+	top, err := c.topology()
+	if err != nil {
+		return nil // the term of the switches has not begun
+	}
+	docs, _, err := t.Store().All(ctx, store.Prefix(store.Newest), 0)
+	if err != nil {
+		return err
+	}
+	results := map[schedule.Task]store.ProbeResult{}
+	for _, d := range docs {
+		var r store.ProbeResult
+		if d.Into(&r) == nil && len(r.Answer) > 0 && now.Sub(r.At) < resultAge {
+			results[r.Task] = r
+		}
+	}
+	// Whether a result counts is decided when it is new: a reservation that is cancelled later leaves no trace in the book.
+	decided := map[string]bool{}
+	w := weakLinks{top: top, hosts: circuits.HostsAt(top, c.hub.Interfaces()), counts: func(r store.ProbeResult, path []fabric.LinkID) bool {
+		key := r.ID + " " + r.From + " " + r.To
+		counts, known := c.counted[key]
+		if !known {
+			counts = !slices.ContainsFunc(owner.Between(r.At.Add(-time.Minute), r.At), func(v reserve.Reservation) bool {
+				return slices.ContainsFunc(path, func(l fabric.LinkID) bool { return crosses(v, l) })
+			})
+		}
+		decided[key] = counts
+		return counts
+	}}
+	found := w.find(results, before)
+	c.counted = decided
+	if slices.EqualFunc(found, before, sameFinding) {
+		return nil
+	}
+	_, err = t.Do(ctx, store.WeakLinksKey, func(tx *store.Tx) error {
+		return tx.Put(store.WeakLinksKey, store.WeakLinks{Links: found})
+	})
+	return err
+}
+
+// crosses reports whether a reservation has a path over a link, in any direction.
+func crosses(r reserve.Reservation, l fabric.LinkID) bool {
+	return slices.ContainsFunc(r.Paths, func(p reserve.Path) bool {
+		return slices.Contains(p.Links, l) || slices.Contains(p.Links, l.Reverse())
+	})
+}
+
+// sameFinding reports whether two findings differ by no more than measurements do.
+func sameFinding(a, b store.WeakLink) bool {
+	least, most := min(a.Rate, b.Rate), max(a.Rate, b.Rate)
+	return slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && float64(most)*(1-bottleneck.Tolerance) <= float64(least)
+}
+
+// weakLinks finds weak links in a network.
+type weakLinks struct {
+	top   *fabric.Topology
+	hosts map[fabric.PortID]points.Interface
+	// counts reports whether nothing was reserved on a path at the time of a result, so that what was not had no limit.
+	counts func(r store.ProbeResult, path []fabric.LinkID) bool
+}
+
+// find returns what results show, and what is known of links of which they show nothing.
+func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []store.WeakLink) (found []store.WeakLink) {
+	var all []bottleneck.Measurement
+	by, measured := map[unit.Rate]store.ProbeResult{}, map[fabric.LinkID]bool{}
+	pairs := map[[2]string]bool{}
+	for t := range results {
+		pairs[[2]string{t.From, t.To}] = true
+	}
+	for _, pair := range slices.SortedFunc(maps.Keys(pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		r, m, ok := newest(results, pair[0], pair[1])
+		if !ok {
+			continue
+		}
+		m.Path = w.path(r)
+		if m.Path == nil || !w.counts(r, m.Path) {
+			continue
+		}
+		all = append(all, m)
+		if !m.AtLeast {
+			by[m.Rate] = r
+		}
+		for _, l := range m.Path {
+			measured[l] = true
+		}
+	}
+	for _, f := range bottleneck.Find(w.capacity, all) {
+		r := by[f.Rate]
+		one := store.WeakLink{Rate: fourDigits(f.Rate), From: r.From, To: r.To, At: r.At}
+		for _, l := range f.Links {
+			one.Links = append(one.Links, store.NameOf(l))
+			if c := w.capacity(l); one.Capacity == 0 || c < one.Capacity {
+				one.Capacity = c
+			}
+		}
+		if slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { _, ok := w.top.Link(l); return ok }) { // the line of a host alone is no matter of the network
+			found = append(found, one)
+		}
+	}
+	for _, f := range before {
+		if !slices.ContainsFunc(f.Links, func(l store.LinkName) bool { return measured[l.ID()] }) {
+			found = append(found, f)
+		}
+	}
+	slices.SortFunc(found, func(a, b store.WeakLink) int {
+		return cmp.Or(cmp.Compare(len(a.Links), len(b.Links)), slices.CompareFunc(a.Links, b.Links, func(l, m store.LinkName) int { return l.ID().Compare(m.ID()) }))
+	})
+	return found
+}
+
+// fourDigits rounds a rate down to four digits: no measurement has more.
+func fourDigits(r unit.Rate) unit.Rate {
+	step := unit.Rate(1)
+	for r/step >= 10_000 {
+		step *= 10
+	}
+	return r - r%step
+}
+
+// newest returns the latest result of a pair of hosts that has a rate, and the rate: the least of capacity and token rate, or of what is known of them. It
+// reports false if it is not known, or if Headgate itself limited what was measured.
+func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, ok bool) {
+	capacity, tokens := probe.NoEstimate(""), probe.NoEstimate("")
+	for _, measure := range []string{"capacity", "tokenrate", "path"} { // a path has both
+		r, there := results[schedule.Task{From: from, To: to, Measure: measure}]
+		var a path.Answer
+		if !there || json.Unmarshal(r.Answer, &a) != nil {
+			continue
+		}
+		later := r.At.After(last.At)
+		if e := a.Capacity; e != nil && e.Known() && (later || !capacity.Known()) {
+			capacity = *e
+		}
+		if t := a.TokenRate; t != nil && (later || !tokens.Known()) {
+			if tokens = t.Rate; !tokens.Known() && t.Joint != nil { // no limit was found, up to this rate
+				tokens = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}
+			}
+		}
+		if later {
+			last = r
+		}
+	}
+	if !tokens.Known() {
+		return last, m, false
+	}
+	m.Rate, m.AtLeast = unit.Rate(tokens.Value), tokens.AtLeast
+	if c := unit.Rate(capacity.Value); capacity.Known() && !capacity.AtLeast && (c < m.Rate || m.AtLeast && float64(c)*(1-bottleneck.Tolerance) < float64(m.Rate)) {
+		m.Rate, m.AtLeast = c, false
+	}
+	return last, m, last.OwnLimit == 0 || float64(m.Rate) < ownLimitPart*float64(last.OwnLimit)
+}
+
+// path returns the links that a measurement crossed, with the lines of both hosts, nil if they are not known.
+func (w weakLinks) path(r store.ProbeResult) []fabric.LinkID {
+	from, ok := w.port(r.From, r.FromDevices)
+	to, there := w.port(r.To, r.ToDevices)
+	if !ok || !there {
+		return nil
+	}
+	links, ok := w.top.Shortest(from.Switch, to.Switch, fabric.Cost, nil)
+	if !ok {
+		return nil
+	}
+	return slices.Concat([]fabric.LinkID{reserve.Uplink(from)}, links, []fabric.LinkID{reserve.Downlink(to)})
+}
+
+// port returns the port at which a host has one of some devices.
+func (w weakLinks) port(host string, devices []string) (at fabric.PortID, ok bool) {
+	for port, i := range w.hosts {
+		if i.Host == host && slices.Contains(devices, i.Dev) {
+			return port, true
+		}
+	}
+	return at, false
+}
+
+// capacity returns what is configured or reported of a link, 0 if that is not known.
+func (w weakLinks) capacity(id fabric.LinkID) unit.Rate {
+	if l, ok := w.top.Link(id); ok {
+		return cmp.Or(l.Nominal, l.Capacity)
+	}
+	at := id.From
+	if at == (fabric.PortID{}) {
+		at = id.To
+	}
+	p, _ := w.top.Port(at)
+	return p.Speed
+}
+
+// configured returns the configuration of the network with the measured capacities that it puts in force, nil without one. c.mu must be held.
+func (c *contents) configured() *fabric.Config {
+	if c.network == nil {
+		return nil
+	}
+	out := *c.network
+	out.Measured = map[fabric.LinkID]unit.Rate{}
+	for _, w := range c.weak {
+		if len(w.Links) == 1 && inForce(c.network, w) {
+			out.Measured[w.Links[0].ID()] = w.Rate
+		}
+	}
+	return &out
+}
+
+// inForce reports whether the operator lets what was measured of a link be in force.
+func inForce(n *fabric.Config, w store.WeakLink) bool {
+	return n.ApplyMeasured > 0 && uint64(w.Rate)*100 >= uint64(w.Capacity)*uint64(n.ApplyMeasured)
+}
+
+// weakLinkFaults returns the links that were found.
+func (c *Controller) weakLinkFaults() (all []fabric.Fault) {
+	c.cache.mu.Lock()
+	network, weak := c.cache.network, c.cache.weak
+	c.cache.mu.Unlock()
+	top, err := c.topology()
+	if network == nil || err != nil {
+		return nil
+	}
+	for _, w := range weak {
+		id := w.Links[0].ID()
+		f := fabric.Fault{Kind: fabric.WeakLink, Port: id.From}
+		if f.Port == (fabric.PortID{}) {
+			f.Port = id.To
+		}
+		f.Text = weakText(top, network, w)
+		all = append(all, f)
+	}
+	return all
+}
+
+// weakText says what was found, and what to do.
+func weakText(top *fabric.Topology, n *fabric.Config, w store.WeakLink) string {
+	names := make([]string, len(w.Links))
+	for i, l := range w.Links {
+		names[i] = linkLabel(top, l.ID())
+	}
+	gives := fmt.Sprintf("gives %v and not its capacity of %v, measured from %s to %s at %s", w.Rate, w.Capacity, w.From, w.To, w.At.UTC().Format(time.DateTime))
+	switch {
+	case len(w.Links) > 1:
+		return fmt.Sprintf("one of %s %s; schedule measurements between hosts at each of these switches to find which", strings.Join(names, ", "), gives)
+	case w.Links[0].ID().From == (fabric.PortID{}) || w.Links[0].ID().To == (fabric.PortID{}):
+		return fmt.Sprintf("%s %s", names[0], gives)
+	case inForce(n, w):
+		return fmt.Sprintf("%s %s; the measured capacity is in force (apply_measured: %d%%)", names[0], gives, n.ApplyMeasured)
+	case n.ApplyMeasured > 0:
+		return fmt.Sprintf("%s %s, which is less than apply_measured: %d%% lets be in force; write capacity: %v for the link", names[0], gives, n.ApplyMeasured, w.Rate)
+	}
+	return fmt.Sprintf("%s %s; write capacity: %[3]v for the link, or apply_measured: %[4]d%% to put what is measured in force", names[0], gives, w.Rate, max(1, uint64(w.Rate)*90/max(1, uint64(w.Capacity))))
+}
+
+// linkLabel names a link, or the line of a host, by the names of its ports.
+func linkLabel(top *fabric.Topology, l fabric.LinkID) string {
+	switch {
+	case l.From == (fabric.PortID{}):
+		return "the line from the host at " + top.PortLabel(l.To)
+	case l.To == (fabric.PortID{}):
+		return "the line to the host at " + top.PortLabel(l.From)
+	}
+	return "link " + top.PortLabel(l.From) + " -> " + top.PortLabel(l.To)
+}

@@ -1,0 +1,128 @@
+package controller
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/controller/points"
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
+)
+
+// Two hosts at each of two switches, with a link of 100 Mbit/s between the switches: ports 1 and 2 are of hosts, and port 3 of the link.
+func weakNetwork(t *testing.T) (weakLinks, fabric.LinkID) {
+	t.Helper()
+	link := fabric.LinkID{From: fabric.PortID{Switch: 1, Port: 3}, To: fabric.PortID{Switch: 2, Port: 3}}
+	var p fabric.Parts
+	for id := fabric.DPID(1); id <= 2; id++ {
+		p.Switches = append(p.Switches, fabric.Switch{ID: id, Ports: []fabric.Port{{No: 1, Speed: unit.Gbit}, {No: 2, Speed: unit.Gbit}, {No: 3, Speed: unit.Gbit}}})
+	}
+	for _, l := range []fabric.LinkID{link, link.Reverse()} {
+		p.Links = append(p.Links, fabric.Link{LinkID: l, Capacity: 100 * unit.Mbit, Cost: 1})
+	}
+	top, err := fabric.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := map[fabric.PortID]points.Interface{}
+	for i, name := range []string{"a1", "a2", "b1", "b2"} {
+		hosts[fabric.PortID{Switch: fabric.DPID(1 + i/2), Port: fabric.PortNo(1 + i%2)}] = points.Interface{Host: name, Dev: "eth0"}
+	}
+	return weakLinks{top: top, hosts: hosts}, link
+}
+
+// TestWeakLinks: what measurements between hosts show of the link between them.
+func TestWeakLinks(t *testing.T) {
+	w, link := weakNetwork(t)
+	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	exact := func(mbit float64) probe.Estimate { return probe.Estimate{Value: mbit * 1e6} }
+	result := func(from, to string, capacity, tokens probe.Estimate) store.ProbeResult {
+		answer, err := json.Marshal(path.Answer{Capacity: &capacity, TokenRate: &tokenrate.Result{Rate: tokens}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store.ProbeResult{Task: schedule.Task{From: from, To: to, Measure: "path"}, At: at, Answer: answer, FromDevices: []string{"eth0"}, ToDevices: []string{"eth0"}}
+	}
+	none := probe.NoEstimate("none")
+	lines := []store.ProbeResult{result("a1", "a2", exact(1000), exact(1000)), result("b2", "b1", exact(1000), exact(1000))} // so that the lines of a1 and b1 are known
+	limited := result("a1", "b1", exact(100), exact(60))
+	grouped := limited
+	grouped.OwnLimit = 60 * unit.Mbit
+	elsewhere := limited
+	elsewhere.FromDevices = []string{"eth1"}
+	known := store.WeakLink{Links: []store.LinkName{store.NameOf(link)}, Rate: 60 * unit.Mbit, Capacity: 100 * unit.Mbit, From: "a1", To: "b1", At: at}
+	for _, c := range []struct {
+		name    string
+		results []store.ProbeResult
+		before  []store.WeakLink
+		busy    bool
+		want    string // the rate and the number of links of each finding
+	}{
+		{name: "nothing"},
+		{name: "a limiter", results: append(slices.Clone(lines), limited), want: "60Mbit 1"},
+		{name: "four digits", results: append(slices.Clone(lines), result("a1", "b1", exact(100), exact(59.98765))), want: "59.98Mbit 1"},
+		{name: "a slow link", results: append(slices.Clone(lines), result("a1", "b1", exact(70), probe.Estimate{Value: 69e6, AtLeast: true})), want: "70Mbit 1"},
+		{name: "as it should be", results: append(slices.Clone(lines), result("a1", "b1", exact(100), probe.Estimate{Value: 97e6, AtLeast: true}))},
+		{name: "the lines are not known", results: []store.ProbeResult{limited}, want: "60Mbit 3"},
+		{name: "the line of a host is slow", results: []store.ProbeResult{result("a1", "a2", exact(100), exact(100))}},
+		{name: "no token rate", results: append(slices.Clone(lines), result("a1", "b1", exact(60), none))},
+		{name: "at least", results: append(slices.Clone(lines), result("a1", "b1", exact(100), probe.Estimate{Value: 60e6, AtLeast: true}))},
+		{name: "the limit of a group", results: append(slices.Clone(lines), grouped)},
+		{name: "another device", results: append(slices.Clone(lines), elsewhere)},
+		{name: "something was reserved", results: append(slices.Clone(lines), limited), busy: true},
+		{name: "it stays while nothing counts", results: append(slices.Clone(lines), limited), before: []store.WeakLink{known}, busy: true, want: "60Mbit 1"},
+		{name: "it is repaired", results: append(slices.Clone(lines), result("a1", "b1", exact(100), exact(100))), before: []store.WeakLink{known}},
+	} {
+		w.counts = func(store.ProbeResult, []fabric.LinkID) bool { return !c.busy }
+		results := map[schedule.Task]store.ProbeResult{}
+		for _, r := range c.results {
+			results[r.Task] = r
+		}
+		var got []string
+		for _, f := range w.find(results, c.before) {
+			got = append(got, f.Rate.String()+" "+string(rune('0'+len(f.Links))))
+			if len(f.Links) == 1 && f.Links[0].ID() != link {
+				t.Errorf("%s: found %v", c.name, f.Links[0].ID())
+			}
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestApplyMeasured: what was measured is in force as far as the operator lets it, and the fault says what to write where it is not.
+func TestApplyMeasured(t *testing.T) {
+	w, link := weakNetwork(t)
+	found := store.WeakLink{Links: []store.LinkName{store.NameOf(link)}, Rate: 60 * unit.Mbit, Capacity: 100 * unit.Mbit, From: "a1", To: "b1"}
+	for part, text := range map[uint16]string{0: "write capacity: 60Mbit for the link, or apply_measured: 54%", 50: "the measured capacity is in force", 60: "is in force", 61: "less than apply_measured: 61% lets be in force"} {
+		c := contents{network: &fabric.Config{ApplyMeasured: part}, weak: []store.WeakLink{found}}
+		want := unit.Rate(0)
+		if part == 50 || part == 60 {
+			want = found.Rate
+		}
+		if got := c.configured().Measured[link]; got != want || c.network.Measured != nil {
+			t.Errorf("with %d %% the link has %v, and the configuration has %v", part, got, c.network.Measured)
+		}
+		if got := weakText(w.top, c.network, found); !strings.Contains(got, text) {
+			t.Errorf("with %d %%: %q has no %q", part, got, text)
+		}
+	}
+	several := found
+	several.Links = append(several.Links, store.NameOf(link.Reverse()))
+	c := contents{network: &fabric.Config{ApplyMeasured: 1}, weak: []store.WeakLink{several}}
+	if got := c.configured().Measured; len(got) > 0 {
+		t.Errorf("%v is in force, and which link is weak is not known", got)
+	}
+	if (&contents{}).configured() != nil {
+		t.Error("a network without a configuration has one")
+	}
+}

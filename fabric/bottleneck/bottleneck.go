@@ -1,0 +1,77 @@
+package bottleneck
+
+import (
+	"cmp"
+	"slices"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/unit"
+)
+
+// Tolerance is the part of a rate by which two measurements of the same differ, chosen for Headgate: capacity and token rate are within 1 % on emulated links
+// (bench probe), and a capacity on a busy host within a few per cent.
+const Tolerance = 0.05
+
+// Measurement is what a path gave.
+type Measurement struct {
+	// Path has the links between switches, and the lines of the hosts (reserve.Uplink, reserve.Downlink).
+	Path []fabric.LinkID
+	// Rate is the least of the capacity and the token rate that were measured, of layer 2.
+	Rate unit.Rate
+	// AtLeast reports that the path may give more.
+	AtLeast bool
+}
+
+// Finding is a link that gives less than its capacity, or several of which one does.
+type Finding struct {
+	// Links is the link, or the suspects, sorted.
+	Links []fabric.LinkID
+	// Rate is what it gives.
+	Rate unit.Rate
+}
+
+// Known reports whether the link is known.
+func (f Finding) Known() bool { return len(f.Links) == 1 }
+
+// Find returns the links that give less than their capacity: those that are known first, and in the order of their links. A capacity of 0 is not known.
+func Find(capacity func(fabric.LinkID) unit.Rate, all []Measurement) (found []Finding) {
+	least := map[fabric.LinkID]unit.Rate{} // that a link gives
+	for _, m := range all {
+		for _, l := range m.Path {
+			least[l] = max(least[l], m.Rate)
+		}
+	}
+	for _, m := range all {
+		if m.AtLeast {
+			continue
+		}
+		f := Finding{Rate: m.Rate}
+		for _, id := range m.Path {
+			if !more(least[id], m.Rate) {
+				f.Links = append(f.Links, id)
+			}
+		}
+		explained := slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return !more(capacity(l), m.Rate) })
+		if len(f.Links) > 0 && !explained {
+			slices.SortFunc(f.Links, fabric.LinkID.Compare)
+			found = append(found, f)
+		}
+	}
+	known := map[fabric.LinkID]bool{}
+	for _, f := range found {
+		if f.Known() {
+			known[f.Links[0]] = true
+		}
+	}
+	// A path whose weak link is known says nothing about its others.
+	found = slices.DeleteFunc(found, func(f Finding) bool {
+		return !f.Known() && slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return known[l] })
+	})
+	slices.SortFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(len(a.Links), len(b.Links)), slices.CompareFunc(a.Links, b.Links, fabric.LinkID.Compare), cmp.Compare(b.Rate, a.Rate))
+	})
+	return slices.CompactFunc(found, func(a, b Finding) bool { return slices.Equal(a.Links, b.Links) })
+}
+
+// more reports whether a rate is greater than another by more than an error.
+func more(a, b unit.Rate) bool { return float64(a)*(1-Tolerance) > float64(b) }
