@@ -105,13 +105,14 @@ type weakLinks struct {
 // find returns what results show, and what is known of links of which they show nothing.
 func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []store.WeakLink) (found []store.WeakLink) {
 	var all []bottleneck.Measurement
+	var limited []bool // a limiter was found on the path
 	by, measured := map[unit.Rate]store.ProbeResult{}, map[fabric.LinkID]bool{}
 	pairs := map[[2]string]bool{}
 	for t := range results {
 		pairs[[2]string{t.From, t.To}] = true
 	}
 	for _, pair := range slices.SortedFunc(maps.Keys(pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		r, m, ok := newest(results, pair[0], pair[1])
+		r, m, shaped, ok := newest(results, pair[0], pair[1])
 		if !ok {
 			continue
 		}
@@ -119,14 +120,13 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		if m.Path == nil || !w.counts(r, m.Path) {
 			continue
 		}
-		all = append(all, m)
-		if !m.AtLeast {
-			by[m.Rate] = r
-		}
+		all, limited = append(all, m), append(limited, shaped)
+		by[m.Rate] = r
 		for _, l := range m.Path {
 			measured[l] = true
 		}
 	}
+	w.agree(all, limited)
 	for _, f := range bottleneck.Find(w.capacity, all) {
 		r := by[f.Rate]
 		one := store.WeakLink{Rate: fourDigits(f.Rate), From: r.From, To: r.To, At: r.At}
@@ -151,6 +151,24 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 	return found
 }
 
+// agree takes lower bounds for the rates themselves where a limiter was found and another path over one of the links has the same bound: other traffic, which
+// hides a token rate, would not be the same twice.
+func (w weakLinks) agree(all []bottleneck.Measurement, limited []bool) {
+	between := func(m bottleneck.Measurement) []fabric.LinkID { // without the lines of the hosts
+		return slices.DeleteFunc(slices.Clone(m.Path), func(l fabric.LinkID) bool { _, ok := w.top.Link(l); return !ok })
+	}
+	agrees := make([]bool, len(all))
+	for i, m := range all {
+		for j, o := range all {
+			same := float64(max(m.Rate, o.Rate))*(1-bottleneck.Tolerance) <= float64(min(m.Rate, o.Rate))
+			agrees[i] = agrees[i] || i != j && m.AtLeast && limited[i] && limited[j] && same && slices.ContainsFunc(between(m), func(l fabric.LinkID) bool { return slices.Contains(o.Path, l) })
+		}
+	}
+	for i := range all {
+		all[i].AtLeast = all[i].AtLeast && !agrees[i]
+	}
+}
+
 // fourDigits rounds a rate down to four digits: no measurement has more.
 func fourDigits(r unit.Rate) unit.Rate {
 	step := unit.Rate(1)
@@ -161,10 +179,10 @@ func fourDigits(r unit.Rate) unit.Rate {
 }
 
 // newest returns the latest result of a pair of hosts that has a rate, and the rate: the least of capacity and token rate, or of what is known of them. It
-// reports false if it is not known, or if Headgate itself limited what was measured.
-func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, ok bool) {
-	capacity, tokens := probe.NoEstimate(""), probe.NoEstimate("")
-	for _, measure := range []string{"capacity", "tokenrate", "path"} { // a path has both
+// reports false if it is not known, or if Headgate itself limited what was measured. limited reports that there is a limiter.
+func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, limited, ok bool) {
+	capacity, tokens := probe.NoEstimate("not measured"), probe.NoEstimate("not measured")
+	for _, measure := range []string{"capacity", "tokenrate", "limiter", "path"} { // a path has all
 		r, there := results[schedule.Task{From: from, To: to, Measure: measure}]
 		var a path.Answer
 		if !there || json.Unmarshal(r.Answer, &a) != nil {
@@ -179,18 +197,21 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 				tokens = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}
 			}
 		}
+		if a.Limiter != nil && (later || !limited) {
+			limited = a.HasBucket()
+		}
 		if later {
 			last = r
 		}
 	}
 	if !tokens.Known() {
-		return last, m, false
+		return last, m, limited, false
 	}
 	m.Rate, m.AtLeast = unit.Rate(tokens.Value), tokens.AtLeast
 	if c := unit.Rate(capacity.Value); capacity.Known() && !capacity.AtLeast && (c < m.Rate || m.AtLeast && float64(c)*(1-bottleneck.Tolerance) < float64(m.Rate)) {
 		m.Rate, m.AtLeast = c, false
 	}
-	return last, m, last.OwnLimit == 0 || float64(m.Rate) < ownLimitPart*float64(last.OwnLimit)
+	return last, m, limited, last.OwnLimit == 0 || float64(m.Rate) < ownLimitPart*float64(last.OwnLimit)
 }
 
 // path returns the links that a measurement crossed, with the lines of both hosts, nil if they are not known.

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/controller/points"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/schedule"
 	"headgate.dev/headgate/probe/tokenrate"
@@ -52,6 +53,15 @@ func TestWeakLinks(t *testing.T) {
 		return store.ProbeResult{Task: schedule.Task{From: from, To: to, Measure: "path"}, At: at, Answer: answer, FromDevices: []string{"eth0"}, ToDevices: []string{"eth0"}}
 	}
 	none := probe.NoEstimate("none")
+	bound := func(from, to string, mbit float64, class limiter.Class) store.ProbeResult {
+		r := result(from, to, exact(100), none)
+		answer, err := json.Marshal(path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, AtLeast: true}}, Limiter: &limiter.Result{Class: class}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Answer = answer
+		return r
+	}
 	lines := []store.ProbeResult{result("a1", "a2", exact(1000), exact(1000)), result("b2", "b1", exact(1000), exact(1000))} // so that the lines of a1 and b1 are known
 	limited := result("a1", "b1", exact(100), exact(60))
 	grouped := limited
@@ -75,6 +85,10 @@ func TestWeakLinks(t *testing.T) {
 		{name: "the line of a host is slow", results: []store.ProbeResult{result("a1", "a2", exact(100), exact(100))}},
 		{name: "no token rate", results: append(slices.Clone(lines), result("a1", "b1", exact(60), none))},
 		{name: "at least", results: append(slices.Clone(lines), result("a1", "b1", exact(100), probe.Estimate{Value: 60e6, AtLeast: true}))},
+		{name: "one bound", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF))},
+		{name: "two bounds that agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 29.2, limiter.TBF)), want: "29Mbit 1"},
+		{name: "two bounds that do not agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 24, limiter.TBF))},
+		{name: "two bounds without a limiter", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.None), bound("a2", "b2", 29, limiter.TBF))},
 		{name: "the limit of a group", results: append(slices.Clone(lines), grouped)},
 		{name: "another device", results: append(slices.Clone(lines), elsewhere)},
 		{name: "something was reserved", results: append(slices.Clone(lines), limited), busy: true},

@@ -73,6 +73,11 @@ type Answer struct {
 	Seconds float64    `json:"seconds"`
 }
 
+// HasBucket reports whether a token bucket was found on the path: a shaper or a policer.
+func (a Answer) HasBucket() bool {
+	return a.Limiter != nil && (a.Limiter.Class == limiter.TBF || a.Limiter.Class == limiter.Policer)
+}
+
 // Next returns the next train for the samples so far. ok is false if the result is
 // complete or the budget is spent.
 func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
