@@ -63,7 +63,7 @@ func (c *Controller) configureNetwork() {
 // putNetwork stores the configuration of the network. One that this version cannot parse, of a newer one, is none: switches that
 // an operator did not list must not connect.
 func (c *contents) putNetwork(name []string, d store.Doc) error {
-	if name[0] == "weak" {
+	if store.Key(store.Network, name...) == store.WeakLinksKey {
 		c.weak = nil
 		var stored store.WeakLinks
 		if d.Value == nil {

@@ -90,8 +90,7 @@ func crosses(r reserve.Reservation, l fabric.LinkID) bool {
 
 // sameFinding reports whether two findings differ by no more than measurements do.
 func sameFinding(a, b store.WeakLink) bool {
-	least, most := min(a.Rate, b.Rate), max(a.Rate, b.Rate)
-	return slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && float64(most)*(1-bottleneck.Tolerance) <= float64(least)
+	return slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && bottleneck.Same(a.Rate, b.Rate)
 }
 
 // weakLinks finds weak links in a network.
@@ -105,14 +104,13 @@ type weakLinks struct {
 // find returns what results show, and what is known of links of which they show nothing.
 func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []store.WeakLink) (found []store.WeakLink) {
 	var all []bottleneck.Measurement
-	var limited []bool // a limiter was found on the path
 	by, measured := map[unit.Rate]store.ProbeResult{}, map[fabric.LinkID]bool{}
 	pairs := map[[2]string]bool{}
 	for t := range results {
 		pairs[[2]string{t.From, t.To}] = true
 	}
 	for _, pair := range slices.SortedFunc(maps.Keys(pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		r, m, shaped, ok := newest(results, pair[0], pair[1])
+		r, m, ok := newest(results, pair[0], pair[1])
 		if !ok {
 			continue
 		}
@@ -120,53 +118,61 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		if m.Path == nil || !w.counts(r, m.Path) {
 			continue
 		}
-		all, limited = append(all, m), append(limited, shaped)
+		all = append(all, m)
 		by[m.Rate] = r
 		for _, l := range m.Path {
 			measured[l] = true
 		}
 	}
-	w.agree(all, limited)
+	w.agree(all)
 	for _, f := range bottleneck.Find(w.capacity, all) {
 		r := by[f.Rate]
 		one := store.WeakLink{Rate: fourDigits(f.Rate), From: r.From, To: r.To, At: r.At}
 		for _, l := range f.Links {
-			one.Links = append(one.Links, store.NameOf(l))
+			one.Links = append(one.Links, store.LinkOf(l))
 			if c := w.capacity(l); one.Capacity == 0 || c < one.Capacity {
 				one.Capacity = c
 			}
 		}
-		if slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { _, ok := w.top.Link(l); return ok }) { // the line of a host alone is no matter of the network
+		if slices.ContainsFunc(f.Links, w.isLink) { // the line of a host alone is no matter of the network
 			found = append(found, one)
 		}
 	}
 	for _, f := range before {
-		if !slices.ContainsFunc(f.Links, func(l store.LinkName) bool { return measured[l.ID()] }) {
+		if !slices.ContainsFunc(f.Links, func(l store.ReservationLink) bool { return measured[l.ID()] }) {
 			found = append(found, f)
 		}
 	}
 	slices.SortFunc(found, func(a, b store.WeakLink) int {
-		return cmp.Or(cmp.Compare(len(a.Links), len(b.Links)), slices.CompareFunc(a.Links, b.Links, func(l, m store.LinkName) int { return l.ID().Compare(m.ID()) }))
+		return cmp.Or(cmp.Compare(len(a.Links), len(b.Links)), slices.CompareFunc(a.Links, b.Links, func(l, m store.ReservationLink) int { return l.ID().Compare(m.ID()) }))
 	})
 	return found
 }
 
 // agree takes lower bounds for the rates themselves where a limiter was found and another path over one of the links has the same bound: other traffic, which
 // hides a token rate, would not be the same twice.
-func (w weakLinks) agree(all []bottleneck.Measurement, limited []bool) {
-	between := func(m bottleneck.Measurement) []fabric.LinkID { // without the lines of the hosts
-		return slices.DeleteFunc(slices.Clone(m.Path), func(l fabric.LinkID) bool { _, ok := w.top.Link(l); return !ok })
-	}
-	agrees := make([]bool, len(all))
+func (w weakLinks) agree(all []bottleneck.Measurement) {
+	over := map[fabric.LinkID][]int{} // the measurements with a limiter over each link, without the lines of hosts
 	for i, m := range all {
-		for j, o := range all {
-			same := float64(max(m.Rate, o.Rate))*(1-bottleneck.Tolerance) <= float64(min(m.Rate, o.Rate))
-			agrees[i] = agrees[i] || i != j && m.AtLeast && limited[i] && limited[j] && same && slices.ContainsFunc(between(m), func(l fabric.LinkID) bool { return slices.Contains(o.Path, l) })
+		for _, l := range m.Path {
+			if m.Limited && w.isLink(l) {
+				over[l] = append(over[l], i)
+			}
 		}
 	}
-	for i := range all {
-		all[i].AtLeast = all[i].AtLeast && !agrees[i]
+	for i, m := range all {
+		if m.AtLeast && m.Limited {
+			all[i].AtLeast = !slices.ContainsFunc(m.Path, func(l fabric.LinkID) bool {
+				return slices.ContainsFunc(over[l], func(j int) bool { return i != j && bottleneck.Same(m.Rate, all[j].Rate) })
+			})
+		}
 	}
+}
+
+// isLink reports whether a link is between switches, and not the line of a host.
+func (w weakLinks) isLink(id fabric.LinkID) bool {
+	_, ok := w.top.Link(id)
+	return ok
 }
 
 // fourDigits rounds a rate down to four digits: no measurement has more.
@@ -179,8 +185,8 @@ func fourDigits(r unit.Rate) unit.Rate {
 }
 
 // newest returns the latest result of a pair of hosts that has a rate, and the rate: the least of capacity and token rate, or of what is known of them. It
-// reports false if it is not known, or if Headgate itself limited what was measured. limited reports that there is a limiter.
-func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, limited, ok bool) {
+// reports false if it is not known, or if Headgate itself limited what was measured.
+func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, ok bool) {
 	capacity, tokens := probe.NoEstimate("not measured"), probe.NoEstimate("not measured")
 	for _, measure := range []string{"capacity", "tokenrate", "limiter", "path"} { // a path has all
 		r, there := results[schedule.Task{From: from, To: to, Measure: measure}]
@@ -197,21 +203,21 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 				tokens = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}
 			}
 		}
-		if a.Limiter != nil && (later || !limited) {
-			limited = a.HasBucket()
+		if a.Limiter != nil && (later || !m.Limited) {
+			m.Limited = a.HasBucket()
 		}
 		if later {
 			last = r
 		}
 	}
 	if !tokens.Known() {
-		return last, m, limited, false
+		return last, m, false
 	}
 	m.Rate, m.AtLeast = unit.Rate(tokens.Value), tokens.AtLeast
-	if c := unit.Rate(capacity.Value); capacity.Known() && !capacity.AtLeast && (c < m.Rate || m.AtLeast && float64(c)*(1-bottleneck.Tolerance) < float64(m.Rate)) {
+	if c := unit.Rate(capacity.Value); capacity.Known() && !capacity.AtLeast && (c < m.Rate || m.AtLeast && bottleneck.Same(c, m.Rate)) {
 		m.Rate, m.AtLeast = c, false
 	}
-	return last, m, limited, last.OwnLimit == 0 || float64(m.Rate) < ownLimitPart*float64(last.OwnLimit)
+	return last, m, last.OwnLimit == 0 || float64(m.Rate) < ownLimitPart*float64(last.OwnLimit)
 }
 
 // path returns the links that a measurement crossed, with the lines of both hosts, nil if they are not known.
@@ -296,7 +302,7 @@ func (c *Controller) weakLinkFaults() (all []fabric.Fault) {
 func weakText(top *fabric.Topology, n *fabric.Config, w store.WeakLink) string {
 	names := make([]string, len(w.Links))
 	for i, l := range w.Links {
-		names[i] = linkLabel(top, l.ID())
+		names[i] = reserve.LinkLabel(top, l.ID())
 	}
 	gives := fmt.Sprintf("gives %v and not its capacity of %v, measured from %s to %s at %s", w.Rate, w.Capacity, w.From, w.To, w.At.UTC().Format(time.DateTime))
 	switch {
@@ -310,15 +316,4 @@ func weakText(top *fabric.Topology, n *fabric.Config, w store.WeakLink) string {
 		return fmt.Sprintf("%s %s, which is less than apply_measured: %d%% lets be in force; write capacity: %v for the link", names[0], gives, n.ApplyMeasured, w.Rate)
 	}
 	return fmt.Sprintf("%s %s; write capacity: %[3]v for the link, or apply_measured: %[4]d%% to put what is measured in force", names[0], gives, w.Rate, max(1, uint64(w.Rate)*90/max(1, uint64(w.Capacity))))
-}
-
-// linkLabel names a link, or the line of a host, by the names of its ports.
-func linkLabel(top *fabric.Topology, l fabric.LinkID) string {
-	switch {
-	case l.From == (fabric.PortID{}):
-		return "the line from the host at " + top.PortLabel(l.To)
-	case l.To == (fabric.PortID{}):
-		return "the line to the host at " + top.PortLabel(l.From)
-	}
-	return "link " + top.PortLabel(l.From) + " -> " + top.PortLabel(l.To)
 }

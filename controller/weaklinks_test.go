@@ -68,7 +68,7 @@ func TestWeakLinks(t *testing.T) {
 	grouped.OwnLimit = 60 * unit.Mbit
 	elsewhere := limited
 	elsewhere.FromDevices = []string{"eth1"}
-	known := store.WeakLink{Links: []store.LinkName{store.NameOf(link)}, Rate: 60 * unit.Mbit, Capacity: 100 * unit.Mbit, From: "a1", To: "b1", At: at}
+	known := store.WeakLink{Links: []store.ReservationLink{store.LinkOf(link)}, Rate: 60 * unit.Mbit, Capacity: 100 * unit.Mbit, From: "a1", To: "b1", At: at}
 	for _, c := range []struct {
 		name    string
 		results []store.ProbeResult
@@ -116,7 +116,7 @@ func TestWeakLinks(t *testing.T) {
 // TestApplyMeasured: what was measured is in force as far as the operator lets it, and the fault says what to write where it is not.
 func TestApplyMeasured(t *testing.T) {
 	w, link := weakNetwork(t)
-	found := store.WeakLink{Links: []store.LinkName{store.NameOf(link)}, Rate: 60 * unit.Mbit, Capacity: 100 * unit.Mbit, From: "a1", To: "b1"}
+	found := store.WeakLink{Links: []store.ReservationLink{store.LinkOf(link)}, Rate: 60 * unit.Mbit, Capacity: 100 * unit.Mbit, From: "a1", To: "b1"}
 	for part, text := range map[uint16]string{0: "write capacity: 60Mbit for the link, or apply_measured: 54%", 50: "the measured capacity is in force", 60: "is in force", 61: "less than apply_measured: 61% lets be in force"} {
 		c := contents{network: &fabric.Config{ApplyMeasured: part}, weak: []store.WeakLink{found}}
 		want := unit.Rate(0)
@@ -131,7 +131,7 @@ func TestApplyMeasured(t *testing.T) {
 		}
 	}
 	several := found
-	several.Links = append(several.Links, store.NameOf(link.Reverse()))
+	several.Links = append(several.Links, store.LinkOf(link.Reverse()))
 	c := contents{network: &fabric.Config{ApplyMeasured: 1}, weak: []store.WeakLink{several}}
 	if got := c.configured().Measured; len(got) > 0 {
 		t.Errorf("%v is in force, and which link is weak is not known", got)

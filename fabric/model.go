@@ -149,6 +149,13 @@ type Link struct {
 	Nominal unit.Rate
 }
 
+// SetCapacity sets Capacity, Source and Nominal. The rates are those of the function Capacity.
+func (l *Link) SetCapacity(configured, measured, reported unit.Rate) {
+	if l.Capacity, l.Source = Capacity(configured, measured, reported); l.Source == Measured {
+		l.Nominal, _ = Capacity(configured, 0, reported)
+	}
+}
+
 // MaxReservable is the most of a capacity that can be reserved, in percent: a hundred times it.
 const MaxReservable = 100 * 100
 

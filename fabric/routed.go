@@ -105,9 +105,7 @@ func (r *routedParts) link(l LinkConfig) {
 	r.linked[id.From], r.linked[id.To] = true, true
 	for id, capacity := range map[LinkID]unit.Rate{id: l.Capacity, id.Reverse(): cmp.Or(l.Back, l.Capacity)} { // New sorts them
 		one := Link{LinkID: id, Cost: l.Cost, Reservable: l.Reservable}
-		if one.Capacity, one.Source = Capacity(capacity, r.measured[id], 0); one.Source == Measured {
-			one.Nominal = capacity
-		}
+		one.SetCapacity(capacity, r.measured[id], 0)
 		r.parts.Links = append(r.parts.Links, one)
 	}
 }

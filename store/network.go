@@ -3,7 +3,6 @@ package store
 import (
 	"time"
 
-	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/unit"
 )
 
@@ -26,7 +25,7 @@ type WeakLinks struct {
 
 // WeakLink is a link that gives less than its capacity, or several of which one does.
 type WeakLink struct {
-	Links []LinkName `json:"suspects"`
+	Links []ReservationLink `json:"suspects"`
 	// Rate is what it gives, and Capacity what is configured or reported of the one with the least.
 	Rate     unit.Rate `json:"rate"`
 	Capacity unit.Rate `json:"capacity"`
@@ -34,22 +33,4 @@ type WeakLink struct {
 	From string    `json:"from"`
 	To   string    `json:"to"`
 	At   time.Time `json:"at"`
-}
-
-// LinkName is the name of a link, or of the line of a host, of which one end is zero.
-type LinkName struct {
-	FromSwitch uint64 `json:"from_switch,omitempty"`
-	FromPort   uint32 `json:"from_port,omitempty"`
-	ToSwitch   uint64 `json:"to_switch,omitempty"`
-	ToPort     uint32 `json:"to_port,omitempty"`
-}
-
-// NameOf returns the name of a link.
-func NameOf(l fabric.LinkID) LinkName {
-	return LinkName{uint64(l.From.Switch), uint32(l.From.Port), uint64(l.To.Switch), uint32(l.To.Port)}
-}
-
-// ID returns the link with a name.
-func (n LinkName) ID() fabric.LinkID {
-	return fabric.LinkID{From: fabric.PortID{Switch: fabric.DPID(n.FromSwitch), Port: fabric.PortNo(n.FromPort)}, To: fabric.PortID{Switch: fabric.DPID(n.ToSwitch), Port: fabric.PortNo(n.ToPort)}}
 }

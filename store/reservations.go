@@ -94,7 +94,7 @@ type ReservationPath struct {
 	Spare   bool              `json:"spare,omitempty"`
 }
 
-// ReservationLink is one direction of a cable.
+// ReservationLink is one direction of a cable, or of the line of a port.
 type ReservationLink struct {
 	From NetworkPort `json:"from"`
 	To   NetworkPort `json:"to"`
@@ -140,12 +140,12 @@ func DocumentOf(r reserve.Reservation, created, changed time.Time) Reservation {
 		out.Request.Flows = append(out.Request.Flows, ReservationFlow{f.Protocol, portsOf(f.Source), portsOf(f.Destination)})
 	}
 	for _, l := range q.Avoid {
-		out.Request.Avoid = append(out.Request.Avoid, linkOf(l))
+		out.Request.Avoid = append(out.Request.Avoid, LinkOf(l))
 	}
 	for _, p := range r.Paths {
 		one := ReservationPath{Links: []ReservationLink{}, RateBps: uint64(p.Forward), BackBps: uint64(p.Reverse), Spare: p.Spare}
 		for _, l := range p.Links {
-			one.Links = append(one.Links, linkOf(l))
+			one.Links = append(one.Links, LinkOf(l))
 		}
 		out.Paths = append(out.Paths, one)
 	}
@@ -218,7 +218,8 @@ func portOf(p fabric.PortID) NetworkPort {
 	return NetworkPort{Switch: uint64(p.Switch), Port: uint32(p.Port)}
 }
 
-func linkOf(l fabric.LinkID) ReservationLink { return ReservationLink{portOf(l.From), portOf(l.To)} }
+// LinkOf returns the stored form of a link, or of the line of a port, of which one end is zero (reserve.Uplink).
+func LinkOf(l fabric.LinkID) ReservationLink { return ReservationLink{portOf(l.From), portOf(l.To)} }
 
 // ID returns the port.
 func (p NetworkPort) ID() fabric.PortID {

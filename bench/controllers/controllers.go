@@ -34,6 +34,7 @@ type Place struct {
 	file        string // of the controllers; "" for one
 	args        []string
 	Controllers []*Controller
+	agents      []*agent
 }
 
 // Seat is where a controller runs.
@@ -291,11 +292,12 @@ func (c *Controller) Cores(do func() error) (float64, error) {
 	return (c.Usage() - before) / time.Since(began).Seconds(), err
 }
 
-// Close stops the controllers and removes their data.
+// Close stops the agents and the controllers, and removes their data.
 func (p *Place) Close() (err error) {
 	if p == nil {
 		return nil
 	}
+	err = p.stopAgents()
 	for _, c := range p.Controllers {
 		err = errors.Join(err, c.Stop(syscall.SIGTERM))
 	}

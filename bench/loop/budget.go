@@ -54,7 +54,7 @@ func budgetCases() (all []bench.Case) {
 func (b budgeted) run(ctx context.Context, r *bench.Run) (err error) {
 	first := b.id == budgets[0].id
 	if r.Quick && !r.Few && !first {
-		return errors.New("only in the full benchmark")
+		return errFull
 	}
 	n, err := b.up(ctx)
 	if err != nil {
@@ -69,11 +69,7 @@ func (b budgeted) run(ctx context.Context, r *bench.Run) (err error) {
 	if err := n.relay(ctx); err != nil {
 		return err
 	}
-	reserve := func(name, from, to, protocol, port string, rate unit.Rate) error {
-		_, err := n.controller().Headgate(ctx, "reserve", "create", name, "--from", n.addr[from].String(), "--to", n.addr[to].String(), "--protocol", protocol, "--port", port, "--rate", rate.String(), "--class", "2", "--for", "1h", "--wait")
-		return err
-	}
-	if err := errors.Join(reserve("streams", near, far, "tcp", "8424-8425", relayBudget), reserve("others", client, aside, "tcp", "6001-6020", otherBudget)); err != nil {
+	if err := errors.Join(n.reserve(ctx, "streams", near, far, "tcp", "8424-8425", relayBudget, 2), n.reserve(ctx, "others", client, aside, "tcp", "6001-6020", otherBudget, 2)); err != nil {
 		return err
 	}
 	length := bench.Pick(r.Quick, 12*time.Second, 60*time.Second)
@@ -93,7 +89,7 @@ func (b budgeted) run(ctx context.Context, r *bench.Run) (err error) {
 	if _, err := n.controller().Headgate(ctx, "reserve", "cancel", "streams"); err != nil {
 		return err
 	}
-	if err := reserve("plain", near, far, "udp", "6100", relayBudget); err != nil {
+	if err := n.reserve(ctx, "plain", near, far, "udp", "6100", relayBudget, 2); err != nil {
 		return err
 	}
 	plain, err := n.beside(ctx, e, length, false)

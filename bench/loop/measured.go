@@ -67,7 +67,7 @@ func (l limited) sites() sites {
 
 func (l limited) run(ctx context.Context, r *bench.Run) (err error) {
 	if r.Quick && !r.Few && !l.smoke() {
-		return errors.New("only in the full benchmark")
+		return errFull
 	}
 	n, err := l.sites().up(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (n *network) measured(ctx context.Context, patience time.Duration) (state a
 
 // promised reserves a rate from a1 to b1, sends it, and as much from a2 to b2 without a reservation, and returns what part of the reservation arrived.
 func (n *network) promised(ctx context.Context, rate unit.Rate, length time.Duration) (part float64, note string, err error) {
-	if _, err := n.controller().Headgate(ctx, "reserve", "create", "flow", "--from", n.addr["a1"].String(), "--to", n.addr["b1"].String(), "--protocol", "udp", "--port", "5001", "--rate", rate.String(), "--class", "1", "--for", "1h", "--wait"); err != nil {
+	if err := n.reserve(ctx, "flow", "a1", "b1", "udp", "5001", rate, 1); err != nil {
 		return 0, "", err
 	}
 	flows := []traffic.Flow{

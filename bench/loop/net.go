@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	api "headgate.dev/headgate/api/client"
@@ -78,7 +77,6 @@ type network struct {
 	place  *controllers.Place
 	addr   map[string]netip.Addr
 	agents map[string]*agent
-	hosts  []*controllers.Agent
 }
 
 // agent is a relay agent.
@@ -138,14 +136,7 @@ func (n *network) configure(ctx context.Context) error {
 		}
 	}
 	fmt.Fprintf(&b, "relays:\n  agents: [%v, %v]\n  redirect: [{name: bulk, to: [%v, %v], ports: %d}]\n", n.addr[near], n.addr[far], n.addr[server], n.addr[aside], relayedPort)
-	file := filepath.Join(n.place.Dir, "network.yaml")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		return err
-	}
-	return n.eventually(ctx, "the network's file is applied", func() error {
-		_, err := n.controller().Headgate(ctx, "network", "apply", "-f", file)
-		return err
-	})
+	return n.apply(ctx, "network.yaml", b.String(), "network", "apply", "-f")
 }
 
 func (n *network) controller() *controllers.Controller { return n.place.Controllers[0] }
@@ -282,7 +273,7 @@ func (n *network) flows(ctx context.Context) (count int, err error) {
 	return count, nil
 }
 
-func (n *network) close() (err error) {
+func (n *network) close() error {
 	if n == nil || n.Lab == nil {
 		return nil
 	}
@@ -290,13 +281,7 @@ func (n *network) close() (err error) {
 		if a.cmd == nil {
 			continue
 		}
-		_ = a.cmd.Process.Signal(syscall.SIGTERM)
-		kill := time.AfterFunc(10*time.Second, func() { _ = a.cmd.Process.Kill() })
-		_ = a.cmd.Wait()
-		kill.Stop()
+		_ = controllers.Terminate(a.cmd)
 	}
-	for _, a := range n.hosts {
-		err = errors.Join(err, a.Stop())
-	}
-	return errors.Join(err, n.place.Close(), n.Lab.Close())
+	return errors.Join(n.place.Close(), n.Lab.Close())
 }

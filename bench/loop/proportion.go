@@ -7,10 +7,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/bench/controllers"
 	"headgate.dev/headgate/lab/traffic"
 	"headgate.dev/headgate/unit"
 )
@@ -51,7 +51,7 @@ func proportionCases() (all []bench.Case) {
 
 func (p proportioned) run(ctx context.Context, r *bench.Run) (err error) {
 	if r.Quick && !r.Few && p.id != proportions[0].id {
-		return errors.New("only in the full benchmark")
+		return errFull
 	}
 	n, err := sites{rate: 50 * unit.Mbit, delay: 5 * time.Millisecond, agents: p.agents}.up(ctx)
 	if err != nil {
@@ -100,8 +100,7 @@ func (n *network) hold(ctx context.Context) (end func() error, err error) {
 		return nil, err
 	}
 	return func() error {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		if err := c.Wait(); err != nil {
+		if err := controllers.Terminate(c); err != nil {
 			return fmt.Errorf("headgate collective run: %w: %s", err, bench.LastLines(said.String()))
 		}
 		return nil
@@ -112,11 +111,11 @@ func (n *network) hold(ctx context.Context) (end func() error, err error) {
 // at most, and the least that all have of the reservation. The first third of each step is not counted.
 func (n *network) shrink(ctx context.Context, step time.Duration) (worst, total float64, note string, err error) {
 	run := func(args ...string) error { _, err := n.controller().Headgate(ctx, args...); return err }
-	if err := run("reserve", "create", "app", "--from", n.addr["a1"].String(), "--to", n.addr["b1"].String(), "--protocol", "tcp", "--port", "5001-5003", "--rate", shrinks[0].String(), "--class", "2", "--for", "1h", "--wait"); err != nil {
+	if err := n.reserve(ctx, "app", "a1", "b1", "tcp", "5001-5003", shrinks[0], 2); err != nil {
 		return 0, 0, "", err
 	}
 	// A reservation of a higher class gets what is spare, or the application would borrow it.
-	if err := run("reserve", "create", "greedy", "--from", n.addr["a2"].String(), "--to", n.addr["b2"].String(), "--protocol", "udp", "--port", "6001", "--rate", "20Mbit", "--class", "1", "--for", "1h", "--wait"); err != nil {
+	if err := n.reserve(ctx, "greedy", "a2", "b2", "udp", "6001", 20*unit.Mbit, 1); err != nil {
 		return 0, 0, "", err
 	}
 	flows := []traffic.Flow{{Name: "greedy", From: "a2", To: "b2", Protocol: traffic.UDP, DstPort: 6001, Schedule: traffic.Constant(60 * unit.Mbit)}}

@@ -70,11 +70,9 @@ func (s sites) up(ctx context.Context) (_ *network, err error) {
 		if err := n.reach(ctx, name, controllerNode); err != nil {
 			return nil, err
 		}
-		a, err := n.place.Join(ctx, n.Node(name), at)
-		if err != nil {
+		if err := n.place.Join(ctx, n.Node(name), at); err != nil {
 			return nil, err
 		}
-		n.hosts = append(n.hosts, a)
 	}
 	return n, errors.Join(n.reach(ctx, "a1", "b1"), n.reach(ctx, "a2", "b2"))
 }
@@ -91,6 +89,16 @@ func (s sites) configure(ctx context.Context, n *network, more string) error {
 	}
 	return n.apply(ctx, "network.yaml", fmt.Sprintf("kind: Network\nname: bench\nlisten: [{address: \"0.0.0.0:%s\", tls: false}]\nswitches: [{id: 1, name: s1}, {id: 2, name: s2}]\nlinks: [{ends: [s1/%d, s2/%d], capacity: %v}]\n%s",
 		controllers.OpenFlowPort, ends[0], ends[1], s.rate, more), "network", "apply", "-f")
+}
+
+// errFull is why a smoke run has no value of a case.
+var errFull = errors.New("only in the full benchmark")
+
+// reserve reserves a rate between two hosts for a protocol and ports, and waits until it is in force.
+func (n *network) reserve(ctx context.Context, name, from, to, protocol, ports string, rate unit.Rate, class int) error {
+	_, err := n.controller().Headgate(ctx, "reserve", "create", name, "--from", n.addr[from].String(), "--to", n.addr[to].String(),
+		"--protocol", protocol, "--port", ports, "--rate", rate.String(), "--class", fmt.Sprint(class), "--for", "1h", "--wait")
+	return err
 }
 
 // apply writes a file, and runs a command with it until that succeeds.

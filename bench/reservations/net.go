@@ -148,7 +148,6 @@ type network struct {
 	*lab.Lab
 	design design
 	place  *controllers.Place
-	agents []*controllers.Agent
 	addr   map[string]netip.Addr // of hosts
 }
 
@@ -304,11 +303,7 @@ func (n *network) join(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	agent, err := n.place.Join(ctx, n.Node(name), at)
-	if err == nil {
-		n.agents = append(n.agents, agent)
-	}
-	return err
+	return n.place.Join(ctx, n.Node(name), at)
 }
 
 // limitHost gives the interface of a host with an agent a limit.
@@ -439,10 +434,5 @@ func (n *network) close() error {
 	if n == nil || n.Lab == nil {
 		return nil
 	}
-	var err error
-	for _, a := range n.agents {
-		err = errors.Join(err, a.Stop())
-	}
-	err = errors.Join(err, n.place.Close())
-	return errors.Join(err, n.Lab.Close())
+	return errors.Join(n.place.Close(), n.Lab.Close())
 }

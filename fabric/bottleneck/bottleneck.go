@@ -20,6 +20,8 @@ type Measurement struct {
 	Rate unit.Rate
 	// AtLeast reports that the path may give more.
 	AtLeast bool
+	// Limited reports that a limiter was found on the path.
+	Limited bool
 }
 
 // Finding is a link that gives less than its capacity, or several of which one does.
@@ -72,6 +74,9 @@ func Find(capacity func(fabric.LinkID) unit.Rate, all []Measurement) (found []Fi
 	})
 	return slices.CompactFunc(found, func(a, b Finding) bool { return slices.Equal(a.Links, b.Links) })
 }
+
+// Same reports whether two rates differ by no more than an error.
+func Same(a, b unit.Rate) bool { return !more(max(a, b), min(a, b)) }
 
 // more reports whether a rate is greater than another by more than an error.
 func more(a, b unit.Rate) bool { return float64(a)*(1-Tolerance) > float64(b) }

@@ -28,7 +28,7 @@ func TestFind(t *testing.T) {
 		return Measurement{Path: links, Rate: rate * unit.Mbit}
 	}
 	atLeast := func(rate unit.Rate, links ...fabric.LinkID) Measurement {
-		return Measurement{links, rate * unit.Mbit, true}
+		return Measurement{Path: links, Rate: rate * unit.Mbit, AtLeast: true}
 	}
 	for name, c := range map[string]struct {
 		measured []Measurement

@@ -450,16 +450,12 @@ func (n *Network) parts() fabric.Parts {
 	}
 	for _, l := range links {
 		written := n.config.links[l]
-		speed := min(speeds[l.From], speeds[l.To])
-		capacity, source := fabric.Capacity(written.Capacity, n.config.Measured[l], speed)
-		var nominal unit.Rate
-		if source == fabric.Measured {
-			nominal, _ = fabric.Capacity(written.Capacity, 0, speed)
+		one := fabric.Link{LinkID: l, Cost: max(written.Cost, fabric.DefaultCost), Reservable: written.Reservable}
+		one.SetCapacity(written.Capacity, n.config.Measured[l], min(speeds[l.From], speeds[l.To]))
+		if one.Capacity == 0 {
+			one.Capacity = unknownCapacity
 		}
-		if capacity == 0 {
-			capacity = unknownCapacity
-		}
-		parts.Links = append(parts.Links, fabric.Link{LinkID: l, Capacity: capacity, Source: source, Nominal: nominal, Cost: max(written.Cost, fabric.DefaultCost), Reservable: written.Reservable})
+		parts.Links = append(parts.Links, one)
 	}
 	n.addAbsent(&parts)
 	linked := make(map[fabric.PortID]bool, len(parts.Links)) // hosts were at some before they had a link

@@ -91,16 +91,18 @@ func (r *Refusal) searched(tried int64) {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// label prints a link, or the line of a port.
-func (l *ledger) label(id fabric.LinkID) string {
+// LinkLabel names a link, or the line of a port (Uplink, Downlink), by the names of its ports.
+func LinkLabel(top *fabric.Topology, id fabric.LinkID) string {
 	switch (fabric.PortID{}) {
 	case id.From:
-		return "the line into port " + l.top.PortLabel(id.To)
+		return "the line into port " + top.PortLabel(id.To)
 	case id.To:
-		return "the line out of port " + l.top.PortLabel(id.From)
+		return "the line out of port " + top.PortLabel(id.From)
 	}
-	return "link " + l.top.PortLabel(id.From) + " -> " + l.top.PortLabel(id.To)
+	return "link " + top.PortLabel(id.From) + " -> " + top.PortLabel(id.To)
 }
+
+func (l *ledger) label(id fabric.LinkID) string { return LinkLabel(l.top, id) }
 
 // refuse returns the refusal for a bottleneck, without counter-offers.
 func (l *ledger) refuse(r Request, a ask, b bottleneck) *Refusal {
