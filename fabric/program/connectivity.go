@@ -237,13 +237,13 @@ func (b *builder) labels() {
 		b.toward[label] = out
 		b.add(TableLabel, KindToward, uint32(label), openflow.Match{openflow.VLAN(label)}, "send to switch "+to, b.unreserved(out.by, apply(out.do))...)
 		if n.Hairpin {
-			b.add(TableLabel, KindHairpin, uint32(label), atPort(n.Backup, openflow.VLAN(label)), "send to switch "+to+", back if need be", apply(openflow.Group{Group: hairpinGroup(label)}))
+			b.add(TableLabel, KindHairpin, uint32(label), atPort(n.Backup, openflow.VLAN(label)), "send to switch "+to+", back if need be", b.unreserved(n.Best, apply(openflow.Group{Group: hairpinGroup(label)}))...)
 			b.protect(hairpinGroup(label), n, openflow.Output{Port: openflow.PortInPort}, "send to switch "+to+", back if need be")
 		}
 		marked := []openflow.Field{openflow.VLAN(label), openflow.VLANPCP(rerouted)}
-		b.add(TableLabel, KindRerouted, uint32(label), marked, "send to switch "+to+" what took a backup", apply(output(n.Best)))
+		b.add(TableLabel, KindRerouted, uint32(label), marked, "send to switch "+to+" what took a backup", b.unreserved(n.Best, apply(output(n.Best)))...)
 		if n.Detour != 0 {
-			b.add(TableLabel, KindDetour, uint32(label), atPort(n.Best, marked...), "send around to switch "+to+" what took a backup", apply(output(n.Detour)))
+			b.add(TableLabel, KindDetour, uint32(label), atPort(n.Best, marked...), "send around to switch "+to+" what took a backup", b.unreserved(n.Detour, apply(output(n.Detour)))...)
 		}
 	}
 }

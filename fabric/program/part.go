@@ -164,7 +164,8 @@ type toward struct {
 	label     uint16
 	hop       fabric.NextHop // without what is in no rule
 	protected bool
-	meter     openflow.MeterID // of what is not reserved, by the best port
+	// The meters of what is not reserved, by the best port and by that of the detour.
+	meter, around openflow.MeterID
 }
 
 // toward is zero where there are no rules.
@@ -177,7 +178,7 @@ func (f form) toward(label uint16, hop fabric.NextHop, leaving map[fabric.PortNo
 	if !protected {
 		hop.Backup, hop.Hairpin = 0, false
 	}
-	return toward{label, hop, protected, leaving[hop.Best]}
+	return toward{label, hop, protected, leaving[hop.Best], leaving[hop.Detour]}
 }
 
 // ofHosts is what the rules towards hosts of the switch depend on. With a group they do not depend on the next hop.
@@ -187,6 +188,7 @@ func (t toward) ofHosts() toward {
 	} else {
 		t.hop = fabric.NextHop{Best: t.hop.Best}
 	}
+	t.around = 0
 	return t
 }
 
