@@ -54,16 +54,18 @@ func (j Job) Run(ctx context.Context, client *session.Client, target string) (ou
 	}
 	out = path.Report{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
 	for _, d := range j.Directions {
-		begun := time.Now()
+		begun, before := time.Now(), sentIn(client, d)
 		spent := unit.Bytes(0)
-		next := j.Method.Next
-		if j.Enough != nil {
-			next = func(samples []probe.Sample) (probe.Train, bool) {
-				if j.Enough(samples) {
-					return probe.Train{}, false
-				}
-				return j.Method.Next(samples)
+		next := func(samples []probe.Sample) (probe.Train, bool) {
+			if j.Enough != nil && j.Enough(samples) {
+				return probe.Train{}, false
 			}
+			sent := sentIn(client, d)
+			m, ok := j.Method.Without(sent - min(sent, before+spent))
+			if !ok {
+				return probe.Train{}, false
+			}
+			return m.Next(samples)
 		}
 		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
 			if j.OnProgress != nil {
@@ -88,4 +90,13 @@ func (j Job) Run(ctx context.Context, client *session.Client, target string) (ou
 	}
 	_, _, out.Control = client.Spent()
 	return out, failure
+}
+
+// sentIn returns what a client has sent or received of trains in a direction, with those that were sent again.
+func sentIn(c *session.Client, d probe.Direction) unit.Bytes {
+	out, in, _ := c.Spent()
+	if d == probe.In {
+		return in
+	}
+	return out
 }

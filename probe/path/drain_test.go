@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/sim"
 	"headgate.dev/headgate/probe/sim/simtest"
@@ -49,5 +50,30 @@ func TestDrain(t *testing.T) {
 		if sent > c.budget {
 			t.Errorf("%s: %s were sent, budget %s", name, sent, c.budget)
 		}
+	}
+}
+
+// Trains that are sent again take their bytes from the budget, and what the first of them showed counts.
+func TestSentAgain(t *testing.T) {
+	spec := link.Spec{Rate: unit.Gbit, Queue: link.Amount{Time: 50 * time.Millisecond}}
+	m := path.Method{Parts: path.AllParts, Budget: 18_000_000}
+	again := unit.Bytes(0)
+	samples := simtest.Run(t, sim.Path{Hops: []link.Spec{spec}, Noise: 500 * time.Nanosecond}, 1, func(samples []probe.Sample) (probe.Train, bool) {
+		again = 0
+		for i := range samples {
+			again += samples[i].Bytes()
+		}
+		left, ok := m.Without(again)
+		if !ok {
+			return probe.Train{}, false
+		}
+		return left.Next(samples)
+	})
+	a := m.Estimate(samples)
+	if sent := a.Bytes + again; sent > m.Budget+samples[len(samples)-1].Bytes() {
+		t.Errorf("%s were sent, budget %s", sent, m.Budget)
+	}
+	if a.TokenRate == nil || a.TokenRate.Joint == nil || a.TokenRate.Joint.Rate < 8e8 {
+		t.Errorf("token rate %+v", a.TokenRate.Rate)
 	}
 }

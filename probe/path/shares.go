@@ -35,3 +35,10 @@ func (m Method) shares() budgets {
 }
 
 func (m Method) budget() unit.Bytes { return cmp.Or(m.Budget, Budget) }
+
+// Without returns the method with less budget by the bytes of trains that are in no sample, because they were sent again. ok is false if nothing is left.
+func (m Method) Without(bytes unit.Bytes) (_ Method, ok bool) {
+	ok = bytes < m.budget()
+	m.Budget = m.budget() - min(bytes, m.budget())
+	return m, ok
+}

@@ -57,6 +57,6 @@
 //
 // # Errors in a train
 //
-// A train is sent again, up to Retries times, if its sender stalled or its receiver's
+// A train is sent again, up to Retries times and within the caps, if its sender stalled or its receiver's
 // clock was set. After that the sample describes the fault in Flaws.
 package session

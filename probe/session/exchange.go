@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/train"
+	"headgate.dev/headgate/unit"
 )
 
-// Retries is how often a train with flaws is sent again.
+// Retries is how often a train with flaws is sent again, within the caps: a train of which a part cannot be used shows more than a
+// session that ends. On a host with two processors, both in use, each train of 8 MB at 1.8 Gbit/s had flaws, and the third exceeded a cap of 20 MB.
 const Retries = 2
 
 // A train measures its sender more than the path if it is late by more than maxLateness, and
@@ -28,10 +31,21 @@ const (
 func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s probe.Sample, err error) {
 	for try := 0; ; try++ {
 		s, err = c.exchange(ctx, d, t)
-		if err != nil || len(s.Flaws) == 0 || try == Retries {
+		if err != nil || len(s.Flaws) == 0 || try == Retries || s.Bytes() > c.left(d) {
 			return s, err
 		}
 	}
+}
+
+// left returns the bytes that the caps leave for a direction.
+func (c *Client) left(d probe.Direction) unit.Bytes {
+	switch {
+	case d == probe.In:
+		return c.Caps.Bytes - min(c.data[1], c.Caps.Bytes)
+	case c.remainingCaps != nil:
+		return c.remainingCaps.caps.Bytes - c.remainingCaps.spent
+	}
+	return math.MaxInt64
 }
 
 // exchange sends a train once.

@@ -229,3 +229,23 @@ func TestRace(t *testing.T) {
 		t.Errorf("%d packets of the second sender arrived", len(of.Arrived))
 	}
 }
+
+// A train with flaws is sent again as far as the caps allow it. The rate is one that no sender keeps.
+func TestRetriesWithinCaps(t *testing.T) {
+	train := probe.Train{Purpose: "test", Parts: []probe.Part{{Count: 2000, Size: 1500, Rate: 10_000 * unit.Gbit}}}
+	caps := Default
+	caps.Bytes = 5 * train.Bytes() / 2
+	o := serve(t, "127.0.0.1", &Server{Auth: key, Caps: caps})
+	o.Caps = &caps
+	c := dial(t, o)
+	for _, d := range probe.Directions {
+		before := c.left(d)
+		s, err := c.Send(t.Context(), d, train)
+		if err != nil {
+			t.Fatalf("%s: %v", d, err)
+		}
+		if sent := before - c.left(d); len(s.Flaws) == 0 || sent != 2*s.Bytes() {
+			t.Errorf("%s: %s sent, flaws %q; want twice %s", d, sent, s.Flaws, s.Bytes())
+		}
+	}
+}
