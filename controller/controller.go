@@ -109,6 +109,7 @@ type Controller struct {
 	circuits atomic.Pointer[circuits.Loop]
 	// counted has of new results of measurements whether they say something about links, for the leader's task that finds weak ones.
 	counted map[string]bool
+	looked  looked
 	// networkChanged signals that switches, ports, links or hosts have changed.
 	networkChanged chan struct{}
 	full           atomic.Bool // the store is full or nearly full

@@ -26,6 +26,8 @@ type WeakLinks struct {
 // WeakLink is a link that gives less than its capacity, or several of which one does.
 type WeakLink struct {
 	Links []ReservationLink `json:"suspects"`
+	// Likely is the one of several that alone would explain what was measured, nil if there is none.
+	Likely *ReservationLink `json:"likely,omitempty"`
 	// Rate is what it gives, and Capacity what is configured or reported of the one with the least.
 	Rate     unit.Rate `json:"rate"`
 	Capacity unit.Rate `json:"capacity"`

@@ -30,6 +30,8 @@ type Finding struct {
 	Links []fabric.LinkID
 	// Rate is what it gives.
 	Rate unit.Rate
+	// Likely is the one of several suspects that alone would explain all measurements which have one of them in their path. The zero value is none.
+	Likely fabric.LinkID
 }
 
 // Known reports whether the link is known.
@@ -37,12 +39,8 @@ func (f Finding) Known() bool { return len(f.Links) == 1 }
 
 // Find returns the links that give less than their capacity: those that are known first, and in the order of their links. A capacity of 0 is not known.
 func Find(capacity func(fabric.LinkID) unit.Rate, all []Measurement) (found []Finding) {
-	least := map[fabric.LinkID]unit.Rate{} // that a link gives
-	for _, m := range all {
-		for _, l := range m.Path {
-			least[l] = max(least[l], m.Rate)
-		}
-	}
+	all = believed(all)
+	least := leastOf(all)
 	for _, m := range all {
 		if m.AtLeast {
 			continue
@@ -69,10 +67,23 @@ func Find(capacity func(fabric.LinkID) unit.Rate, all []Measurement) (found []Fi
 	found = slices.DeleteFunc(found, func(f Finding) bool {
 		return !f.Known() && slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return known[l] })
 	})
+	alone := func(f Finding) bool { return f.Known() }
+	found = append(slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return !alone(f) }), join(slices.DeleteFunc(found, alone))...)
 	slices.SortFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(len(a.Links), len(b.Links)), slices.CompareFunc(a.Links, b.Links, fabric.LinkID.Compare), cmp.Compare(b.Rate, a.Rate))
 	})
 	return slices.CompactFunc(found, func(a, b Finding) bool { return slices.Equal(a.Links, b.Links) })
+}
+
+// leastOf returns what each link gives at least.
+func leastOf(all []Measurement) map[fabric.LinkID]unit.Rate {
+	least := map[fabric.LinkID]unit.Rate{}
+	for _, m := range all {
+		for _, l := range m.Path {
+			least[l] = max(least[l], m.Rate)
+		}
+	}
+	return least
 }
 
 // Same reports whether two rates differ by no more than an error.

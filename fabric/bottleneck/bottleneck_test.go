@@ -34,26 +34,94 @@ func TestFind(t *testing.T) {
 		measured []Measurement
 		want     []Finding
 	}{
+		"one link in common":                   {[]Measurement{at(60, l[0], l[1]), at(61, l[1], l[2])}, []Finding{{l[:3], 61 * unit.Mbit, l[1]}}},
+		"two links in common":                  {[]Measurement{at(60, l[0], l[1], l[2]), at(61, l[1], l[2])}, []Finding{{Links: l[1:3], Rate: 61 * unit.Mbit}, {Links: l[:3], Rate: 60 * unit.Mbit}}},
+		"each two have one in common":          {[]Measurement{at(60, l[0], l[1]), at(60, l[1], l[2]), at(60, l[0], l[2])}, []Finding{{Links: l[:2], Rate: 60 * unit.Mbit}, {Links: []fabric.LinkID{l[0], l[2]}, Rate: 60 * unit.Mbit}, {Links: l[1:3], Rate: 60 * unit.Mbit}}},
+		"two that agree, and one between them": {[]Measurement{at(60, l[0], l[1]), at(60, l[1], l[2]), atLeast(80, l[1]), at(99, l[0]), at(99, l[2])}, []Finding{{Links: l[1:2], Rate: 60 * unit.Mbit}}},
+		"one against one":                      {[]Measurement{at(60, l[0], l[1]), atLeast(80, l[1]), at(99, l[0])}, nil},
+		"two against two":                      {[]Measurement{at(60, l[0], l[1]), at(60, l[1], l[2]), atLeast(80, l[1]), atLeast(80, l[1]), at(99, l[0]), at(99, l[2])}, nil},
+		"two that agree against either of two": {[]Measurement{at(60, l[0], l[1]), at(60, l[0], l[1]), atLeast(80, l[1]), at(99, l[0])}, nil},
+
 		"nothing":                          {nil, nil},
 		"as it should be":                  {[]Measurement{at(99, l[0], l[1], l[2]), at(96, l[0])}, nil},
-		"one link":                         {[]Measurement{at(60, l[0])}, []Finding{{l[:1], 60 * unit.Mbit}}},
-		"the others are known":             {[]Measurement{at(60, l[0], l[1], l[2]), at(99, l[0], l[1])}, []Finding{{l[2:3], 60 * unit.Mbit}}},
-		"one of two":                       {[]Measurement{at(60, l[0], l[1], l[2]), at(99, l[0])}, []Finding{{l[1:3], 60 * unit.Mbit}}},
-		"two of the same are one":          {[]Measurement{at(60, l[1]), at(61, l[1]), at(60, l[1], l[2])}, []Finding{{l[1:2], 61 * unit.Mbit}}},
-		"one direction says nothing":       {[]Measurement{at(60, l[0]), at(99, l[0].Reverse())}, []Finding{{l[:1], 60 * unit.Mbit}}},
+		"one link":                         {[]Measurement{at(60, l[0])}, []Finding{{Links: l[:1], Rate: 60 * unit.Mbit}}},
+		"the others are known":             {[]Measurement{at(60, l[0], l[1], l[2]), at(99, l[0], l[1])}, []Finding{{Links: l[2:3], Rate: 60 * unit.Mbit}}},
+		"one of two":                       {[]Measurement{at(60, l[0], l[1], l[2]), at(99, l[0])}, []Finding{{Links: l[1:3], Rate: 60 * unit.Mbit}}},
+		"two of the same are one":          {[]Measurement{at(60, l[1]), at(61, l[1]), at(60, l[1], l[2])}, []Finding{{Links: l[1:2], Rate: 61 * unit.Mbit}}},
+		"one direction says nothing":       {[]Measurement{at(60, l[0]), at(99, l[0].Reverse())}, []Finding{{Links: l[:1], Rate: 60 * unit.Mbit}}},
 		"no more than a link should give":  {[]Measurement{at(58, l[2], l[3])}, nil},
-		"less than a link should give":     {[]Measurement{at(30, l[2], l[3])}, []Finding{{l[2:4], 30 * unit.Mbit}}},
+		"less than a link should give":     {[]Measurement{at(30, l[2], l[3])}, []Finding{{Links: l[2:4], Rate: 30 * unit.Mbit}}},
 		"a capacity that is not known":     {[]Measurement{at(30, l[2], l[4])}, nil},
-		"it is known to give more":         {[]Measurement{at(30, l[2], l[4]), at(50, l[4])}, []Finding{{l[2:3], 30 * unit.Mbit}}},
+		"it is known to give more":         {[]Measurement{at(30, l[2], l[4]), at(50, l[4])}, []Finding{{Links: l[2:3], Rate: 30 * unit.Mbit}}},
 		"at least":                         {[]Measurement{atLeast(60, l[0])}, nil},
-		"at least for others":              {[]Measurement{at(60, l[0], l[1]), atLeast(80, l[1])}, []Finding{{l[:1], 60 * unit.Mbit}}},
-		"a weaker one hides behind it":     {[]Measurement{at(40, l[0], l[1]), at(60, l[1])}, []Finding{{l[:1], 40 * unit.Mbit}, {l[1:2], 60 * unit.Mbit}}},
-		"an error of measuring is no find": {[]Measurement{at(60, l[0], l[1]), at(62, l[1])}, []Finding{{l[1:2], 62 * unit.Mbit}}},
+		"at least for others":              {[]Measurement{at(60, l[0], l[1]), atLeast(80, l[1])}, []Finding{{Links: l[:1], Rate: 60 * unit.Mbit}}},
+		"a weaker one hides behind it":     {[]Measurement{at(40, l[0], l[1]), at(60, l[1])}, []Finding{{Links: l[:1], Rate: 40 * unit.Mbit}, {Links: l[1:2], Rate: 60 * unit.Mbit}}},
+		"an error of measuring is no find": {[]Measurement{at(60, l[0], l[1]), at(62, l[1])}, []Finding{{Links: l[1:2], Rate: 62 * unit.Mbit}}},
 	} {
 		if got := Find(capacity, c.measured); !slices.EqualFunc(got, c.want, func(a, b Finding) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
+}
+
+// explanations returns the smallest sets of links of which each list of suspects has one, by trying all sets.
+func explanations(lists []Finding) (smallest [][]fabric.LinkID) {
+	var all []fabric.LinkID
+	for _, f := range lists {
+		all = append(all, f.Links...)
+	}
+	slices.SortFunc(all, fabric.LinkID.Compare)
+	all = slices.Compact(all)
+	for bits := range 1 << len(all) {
+		var set []fabric.LinkID
+		for i, l := range all {
+			if bits&(1<<i) != 0 {
+				set = append(set, l)
+			}
+		}
+		if slices.ContainsFunc(lists, func(f Finding) bool { return len(common(f.Links, set)) == 0 }) {
+			continue
+		}
+		if len(smallest) > 0 && len(set) < len(smallest[0]) {
+			smallest = nil
+		}
+		if len(smallest) == 0 || len(set) == len(smallest[0]) {
+			smallest = append(smallest, set)
+		}
+	}
+	return smallest
+}
+
+// A likely link is in each of the smallest sets of links that explain what was measured, and is the only one that explains its own part. Without it the
+// rest needs one link less.
+func TestLikelyIsParsimonious(t *testing.T) {
+	links := line(8)
+	rapid.Check(t, func(r *rapid.T) {
+		var lists []Finding
+		for range rapid.IntRange(1, 6).Draw(r, "lists") {
+			some := rapid.SliceOfNDistinct(rapid.SampledFrom(links), 2, 4, func(l fabric.LinkID) fabric.LinkID { return l }).Draw(r, "suspects")
+			slices.SortFunc(some, fabric.LinkID.Compare)
+			lists = append(lists, Finding{Links: some, Rate: 60})
+		}
+		all := explanations(lists)
+		for _, f := range join(lists) {
+			if f.Likely == (fabric.LinkID{}) {
+				continue
+			}
+			if !slices.Contains(f.Links, f.Likely) {
+				r.Errorf("%v is not one of %v", f.Likely, f.Links)
+			}
+			rest := slices.DeleteFunc(slices.Clone(lists), func(p Finding) bool { return slices.Contains(p.Links, f.Likely) })
+			if n := explanations(rest); len(n[0]) != len(all[0])-1 {
+				r.Errorf("the rest needs %v, all %v", n[0], all[0])
+			}
+			for _, set := range all {
+				if !slices.Contains(set, f.Likely) {
+					r.Errorf("%v explain all as well, without %v", set, f.Likely)
+				}
+			}
+		}
+	})
 }
 
 // A link that is found gives what was found, and of suspects one does, in a row of switches of which any paths were measured.
@@ -73,6 +141,9 @@ func TestFindIsRight(t *testing.T) {
 				m.Rate = min(m.Rate, truth[l])
 			}
 			all = append(all, m)
+		}
+		if len(believed(all)) != len(all) {
+			r.Errorf("not all of %v are believed", all)
 		}
 		found := Find(func(fabric.LinkID) unit.Rate { return 100 * unit.Mbit }, all)
 		for _, f := range found {
