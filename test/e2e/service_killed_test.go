@@ -28,9 +28,15 @@ func (s *serviceTest) localCommand(args ...string) string {
 // eventually waits until ok returns true, for at most 20 s: Open vSwitch tries again 8 s after a refused connection.
 func (s *serviceTest) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
+	s.within(20*time.Second, what, ok)
+}
+
+// within waits until ok returns true, for at most a time.
+func (s *serviceTest) within(most time.Duration, what string, ok func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(most); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("not within 20 s: %s: %s", what, s.notes.String())
+			s.t.Fatalf("not within %v: %s: %s", most, what, s.notes.String())
 		}
 	}
 }
