@@ -62,20 +62,9 @@ func (r Relays) IsAgent(h Host) bool {
 	})
 }
 
-// From reports whether a host can begin a connection that is redirected.
-func (r Relays) From(h Host) bool {
-	return slices.ContainsFunc(r.Redirect, func(one Redirect) bool {
-		return len(one.From) == 0 || slices.ContainsFunc(h.Addrs, func(a netip.Addr) bool { return containsAddr(one.From, a) })
-	})
-}
-
-// Rule returns the first rule that matches a connection.
-func (r Relays) Rule(c Connection) (Redirect, bool) {
-	i := slices.IndexFunc(r.Redirect, func(one Redirect) bool { return one.Matches(c) })
-	if i < 0 {
-		return Redirect{}, false
-	}
-	return r.Redirect[i], true
+// CanBegin reports whether a host can begin a connection that the rule matches.
+func (r Redirect) CanBegin(h Host) bool {
+	return len(r.From) == 0 || slices.ContainsFunc(h.Addrs, func(a netip.Addr) bool { return containsAddr(r.From, a) })
 }
 
 // containsAddr reports whether one of some prefixes contains an address.

@@ -3,6 +3,7 @@ package fabric
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -79,7 +80,7 @@ func TestRelaysHosts(t *testing.T) {
 		{Relays{Agents: []string{"10.0.0.1"}, Redirect: []Redirect{{From: redirectPrefixes("10.1.0.0/16")}}}, false, false},
 		{Relays{Redirect: []Redirect{{}}}, false, true},
 	} {
-		if agent, from := c.relays.IsAgent(h), c.relays.From(h); agent != c.agent || from != c.from {
+		if agent, from := c.relays.IsAgent(h), slices.ContainsFunc(c.relays.Redirect, func(r Redirect) bool { return r.CanBegin(h) }); agent != c.agent || from != c.from {
 			t.Errorf("%+v: the host is an agent: %v, begins connections: %v", c.relays, agent, from)
 		}
 	}

@@ -45,6 +45,8 @@ type redirection struct {
 	begun   map[fabric.PortID]*bucket
 	setups  int
 	relayed map[fabric.Connection]*relayed
+	// carried are the connections of reservations that agents carry now.
+	carried []redirect.Rule
 	resets  map[fabric.Connection]*resetting
 	refused map[fabric.DPID]bool // switches that do not take the flows
 	// pathsOf and pathsFor are the network and the agents of which the paths between agents are.
@@ -62,7 +64,6 @@ type announced struct {
 // relayed is a connection that agents carry.
 type relayed struct {
 	program.Redirection
-	rule  string
 	began time.Time
 	// near and far report whether the flows of this side are there.
 	near, far bool
@@ -157,9 +158,10 @@ func (n *Network) watchDue(now time.Time) {
 	n.planRelayPaths()
 	flows := program.Watch(n.watchedConnections(), watchSeconds)
 	wanted := map[fabric.DPID]bool{}
+	rules := n.redirections()
 	if len(flows) > 0 && n.plan != nil {
 		for _, h := range n.plan.Topology.Hosts() {
-			wanted[h.At.Switch] = wanted[h.At.Switch] || n.config.Relays.From(h)
+			wanted[h.At.Switch] = wanted[h.At.Switch] || slices.ContainsFunc(rules, func(r redirect.Rule) bool { return r.CanBegin(h) })
 		}
 	}
 	for id, s := range n.switches {
@@ -203,7 +205,7 @@ func (n *Network) watchedConnections() (all []program.NewConnections) {
 	if len(destinations) == 0 {
 		return nil
 	}
-	for _, rule := range n.config.Relays.Redirect {
+	for _, rule := range n.redirections() {
 		for _, s := range rule.Selectors(destinations) {
 			all = append(all, program.NewConnections{Source: s.From, Destination: s.To, Ports: program.Ports(s.Ports)})
 		}
@@ -230,10 +232,9 @@ func (n *Network) begins(s *attached, at fabric.PortID, data []byte, now time.Ti
 		}
 		n.forget(known, true, true) // a former connection had the same ports
 	}
-	rule, found := n.config.Relays.Rule(g.Connection)
 	client, known := n.plan.Topology.Host(fabric.HostID{MAC: g.src, VLAN: g.vlan})
 	beyond, also := n.plan.Topology.Host(fabric.HostID{MAC: g.dst, VLAN: g.vlan})
-	if !found || !known || !also || r.setups >= maxSetups || len(r.relayed) >= maxRelayed {
+	if !known || !also || r.setups >= maxSetups || len(r.relayed) >= maxRelayed {
 		n.direct(at, g)
 		return
 	}
@@ -241,23 +242,24 @@ func (n *Network) begins(s *attached, at fabric.PortID, data []byte, now time.Ti
 	if !has {
 		server = beyond
 	}
-	if agent := r.agents[client.HostID]; agent != nil {
-		n.answersToAgent(at, g, agent.Agent, server, beyond, rule.Name)
+	rules, ends := n.redirections(), redirect.Ends{Client: client, Beyond: beyond, Server: server}
+	if agent := r.agents[client.HostID]; agent != nil && slices.ContainsFunc(rules, func(r redirect.Rule) bool { return r.Matches(g.Connection, ends) }) {
+		n.answersToAgent(at, g, agent.Agent, server, beyond)
 		return
 	}
-	pair, why := redirect.Choose(g.Connection, redirect.Ends{Client: client, Beyond: beyond, Server: server}, n.agentsNow(), redirect.Hops(n.plan.Topology, n.plan.Next))
-	if why != "" {
+	pair, found := redirect.Decide(rules, g.Connection, ends, n.agentsNow(), redirect.Hops(n.plan.Topology, n.plan.Next))
+	if !found {
 		n.direct(at, g)
 		return
 	}
 	n.redirect(at, g, &relayed{
-		Redirection: program.Redirection{Client: g.Client, Server: g.Server, From: client, To: server, Beyond: beyond, Near: pair.Near.Host, Far: pair.Far.Host}, rule: rule.Name, began: now, near: true, far: true,
+		Redirection: program.Redirection{Client: g.Client, Server: g.Server, From: client, To: server, Beyond: beyond, Near: pair.Near.Host, Far: pair.Far.Host}, began: now, near: true, far: true,
 	})
 }
 
 // answersToAgent decides about a connection that a relay agent begins. It can be one with the address of a client that came to the near agent without the network,
 // by a listener: what the server answers must go to the agent then. n.mu must be held.
-func (n *Network) answersToAgent(at fabric.PortID, g segment, agent redirect.Agent, server, beyond fabric.Host, rule string) {
+func (n *Network) answersToAgent(at fabric.PortID, g segment, agent redirect.Agent, server, beyond fabric.Host) {
 	if !agent.Connects || slices.Contains(agent.Host.Addrs, g.Client.Addr()) {
 		n.direct(at, g)
 		return
@@ -266,7 +268,7 @@ func (n *Network) answersToAgent(at fabric.PortID, g segment, agent redirect.Age
 	if !known {
 		client = agent.Host
 	}
-	n.redirect(at, g, &relayed{Redirection: program.Redirection{Client: g.Client, Server: g.Server, From: client, To: server, Beyond: beyond, Far: agent.Host}, rule: rule, began: time.Now(), far: true})
+	n.redirect(at, g, &relayed{Redirection: program.Redirection{Client: g.Client, Server: g.Server, From: client, To: server, Beyond: beyond, Far: agent.Host}, began: time.Now(), far: true})
 }
 
 // direct sends the first segment on to its destination. n.mu must be held.

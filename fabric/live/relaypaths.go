@@ -28,7 +28,7 @@ func relayCircuits(t *fabric.Topology, agents []redirect.Agent, taken map[uint32
 			if len(paths) < 2 {
 				continue // they take it anyway
 			}
-			from := sameFamily(near.Host.Addrs, e.Address)
+			from := near.AddrLike(e.Address)
 			if !from.IsValid() {
 				continue
 			}
@@ -73,15 +73,6 @@ func reservedFor(reserved []program.Circuit, one program.Circuit) bool {
 				})
 			}))
 	})
-}
-
-// sameFamily returns the first address of the family of another, the zero Addr if there is none.
-func sameFamily(all []netip.Addr, of netip.Addr) netip.Addr {
-	i := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Is4() == of.Is4() && !a.IsLinkLocalUnicast() })
-	if i < 0 {
-		return netip.Addr{}
-	}
-	return all[i]
 }
 
 // planRelayPaths gives the network the paths between agents, if they or the network are others. n.mu must be held.

@@ -46,7 +46,7 @@ func (n *Network) snapshot() snapshot {
 	s := snapshot{
 		Status: Status{
 			At: now, Name: n.config.Name, Sites: n.config.Sites, Settled: !n.planPending() && (n.plan != nil || len(n.switches) == 0), Faults: n.faults(), Counters: n.counters,
-			Relays: n.announcedRelays(), Redirects: len(n.config.Relays.Redirect) > 0, Redirected: len(n.redirection.relayed), Redirection: n.redirection.counts,
+			Relays: n.announcedRelays(), Redirects: len(n.redirections()) > 0, Redirected: len(n.redirection.relayed), Redirection: n.redirection.counts,
 		},
 		parts: n.parts(), switches: make(map[fabric.DPID]switchNow, len(n.switches)),
 		links: n.config.links, listed: n.config.Switches, // they are replaced, and not changed

@@ -32,7 +32,7 @@ type Status struct {
 	Faults   []fabric.Fault
 	// Relays are the relay agents that have announced themselves, and Redirected the number of connections that they carry.
 	Relays      []redirect.Agent
-	Redirects   bool // a redirection is configured
+	Redirects   bool // connections are to be redirected
 	Redirected  int
 	Redirection RedirectionCounters
 	Counters    Counters

@@ -27,7 +27,20 @@ type Exit struct {
 }
 
 // Pair is the two agents that carry a connection.
-type Pair struct{ Near, Far Agent }
+type Pair struct {
+	Near, Far Agent
+	// Exit is the one of Near that leads to Far.
+	Exit Exit
+}
+
+// AddrLike returns the first address of the agent's host of the family of another, the zero Addr if there is none: that from which streams to it come.
+func (a Agent) AddrLike(of netip.Addr) netip.Addr {
+	i := slices.IndexFunc(a.Host.Addrs, func(one netip.Addr) bool { return one.Is4() == of.Is4() && !one.IsLinkLocalUnicast() })
+	if i < 0 {
+		return netip.Addr{}
+	}
+	return a.Host.Addrs[i]
+}
 
 // Ends are where a connection begins and ends in the network.
 type Ends struct {
@@ -70,10 +83,10 @@ func Choose(c fabric.Connection, e Ends, agents []Agent, hops Distance) (best Pa
 		if !near.Takes || !ok {
 			continue
 		}
-		n := slices.IndexFunc(agents, func(far Agent) bool { return is(exit, far.Host) })
+		n := slices.IndexFunc(agents, func(far Agent) bool { return is(exit.Address, far.Host) })
 		switch {
 		case n < 0:
-			why = "the exit " + exit.String() + " of relay agent " + near.Name + " has not announced itself to the network"
+			why = "the exit " + exit.Address.String() + " of relay agent " + near.Name + " has not announced itself to the network"
 			continue
 		case !agents[n].Connects:
 			why = "relay agent " + agents[n].Name + " does not connect with the address of the client: set keep_source"
@@ -86,7 +99,7 @@ func Choose(c fabric.Connection, e Ends, agents []Agent, hops Distance) (best Pa
 		there, ok1 := hops(e.Client.At.Switch, near.Host.At.Switch)
 		beyond, ok2 := hops(far.Host.At.Switch, e.Server.At.Switch)
 		if sum := there + beyond; ok1 && ok2 && (least < 0 || sum < least) {
-			least, best = sum, Pair{near, far}
+			least, best = sum, Pair{near, far, exit}
 		}
 	}
 	if least < 0 {
@@ -109,12 +122,12 @@ func Destinations(agents []Agent) (all []netip.Prefix) {
 }
 
 // exitFor returns the exit of a destination: the one with the longest prefix, and of several the first, as the agent chooses (relay.Policy.ExitFor).
-func (a Agent) exitFor(to netip.Addr) (exit netip.Addr, ok bool) {
+func (a Agent) exitFor(to netip.Addr) (exit Exit, ok bool) {
 	bits := -1
 	for _, e := range a.Exits {
 		for _, d := range e.Destinations {
 			if d.Contains(to) && d.Bits() > bits {
-				exit, bits = e.Address, d.Bits()
+				exit, bits = e, d.Bits()
 			}
 		}
 	}
