@@ -68,6 +68,18 @@ type ReservationRequest struct {
 	// Disjoint is "" for paths without a common cable, "switch" for paths without a common switch.
 	Disjoint string            `json:"disjoint,omitempty"`
 	Avoid    []ReservationLink `json:"avoid,omitempty"`
+	// Carried has the streams of the relay agents that carry the traffic, absent if none do.
+	Carried *ReservationStreams `json:"carried,omitempty"`
+}
+
+// ReservationStreams are those between two relay agents, which have what is reserved.
+type ReservationStreams struct {
+	// Near and Far are the names of the agents.
+	Near  string            `json:"near"`
+	Far   string            `json:"far"`
+	From  ReservationEnd    `json:"from"`
+	To    ReservationEnd    `json:"to"`
+	Flows []ReservationFlow `json:"flows"`
 }
 
 // ReservationEnd is one end of a reservation, with the port at which its traffic enters or leaves the network.
@@ -124,7 +136,7 @@ type ReservationBounds struct {
 
 // DocumentOf returns the document of a reservation.
 func DocumentOf(r reserve.Reservation, created, changed time.Time) Reservation {
-	q := r.Request
+	q := r.Request.Asked()
 	out := Reservation{
 		Tenant: q.Tenant, Name: q.Name, Start: r.Start, End: r.End, ValidFrom: r.Since,
 		RateBps: uint64(r.Forward), BackBps: uint64(r.Reverse), Degraded: r.Degraded, Generation: r.Generation, Created: created, Changed: changed,
@@ -136,8 +148,9 @@ func DocumentOf(r reserve.Reservation, created, changed time.Time) Reservation {
 	if q.Disjoint == fabric.BySwitch {
 		out.Request.Disjoint = "switch"
 	}
-	for _, f := range q.Flows {
-		out.Request.Flows = append(out.Request.Flows, ReservationFlow{f.Protocol, portsOf(f.Source), portsOf(f.Destination)})
+	out.Request.Flows = flowsOf(q.Flows)
+	if c, streams := r.Request.Carried, r.Request; c != nil {
+		out.Request.Carried = &ReservationStreams{c.Near, c.Far, endOf(streams.Source), endOf(streams.Destination), flowsOf(streams.Flows)}
 	}
 	for _, l := range q.Avoid {
 		out.Request.Avoid = append(out.Request.Avoid, LinkOf(l))
@@ -174,8 +187,16 @@ func (d Reservation) Granted() (reserve.Reservation, error) {
 	default:
 		return r, fmt.Errorf("reservation %v has disjoint: %q, which this version does not know: upgrade the controller", d.ID(), q.Disjoint)
 	}
-	for _, f := range q.Flows {
-		r.Request.Flows = append(r.Request.Flows, reserve.Flow{Protocol: f.Protocol, Source: rangeOf(f.SourcePorts), Destination: rangeOf(f.DestinationPorts)})
+	r.Request.Flows = reserveFlows(q.Flows)
+	if c := q.Carried; c != nil {
+		from, err := c.From.endpoint()
+		to, err2 := c.To.endpoint()
+		if err := errors.Join(err, err2); err != nil {
+			return r, fmt.Errorf("reservation %v: %w", d.ID(), err)
+		}
+		asked := r.Request
+		r.Request.Source, r.Request.Destination, r.Request.Flows = from, to, reserveFlows(c.Flows)
+		r.Request.Carried = &reserve.Carried{Source: asked.Source, Destination: asked.Destination, Flows: asked.Flows, Near: c.Near, Far: c.Far}
 	}
 	for _, l := range q.Avoid {
 		r.Request.Avoid = append(r.Request.Avoid, l.ID())
@@ -188,6 +209,20 @@ func (d Reservation) Granted() (reserve.Reservation, error) {
 		r.Paths = append(r.Paths, one)
 	}
 	return r, nil
+}
+
+func flowsOf(all []reserve.Flow) (out []ReservationFlow) {
+	for _, f := range all {
+		out = append(out, ReservationFlow{f.Protocol, portsOf(f.Source), portsOf(f.Destination)})
+	}
+	return out
+}
+
+func reserveFlows(all []ReservationFlow) (out []reserve.Flow) {
+	for _, f := range all {
+		out = append(out, reserve.Flow{Protocol: f.Protocol, Source: rangeOf(f.SourcePorts), Destination: rangeOf(f.DestinationPorts)})
+	}
+	return out
 }
 
 // ID returns what identifies the reservation.

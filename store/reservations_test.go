@@ -91,6 +91,9 @@ func drawReservation(t *rapid.T) reserve.Reservation {
 	for range rapid.IntRange(0, 2).Draw(t, "number of paths") {
 		r.Paths = append(r.Paths, reserve.Path{Links: links("path", 3), Forward: rate("part"), Reverse: rate("part back"), Spare: rapid.Bool().Draw(t, "spare")})
 	}
+	if rapid.Bool().Draw(t, "carried") {
+		r.Request.Carried = &reserve.Carried{Source: end("client"), Destination: end("server"), Flows: []reserve.Flow{{Protocol: 6, Destination: ports("server ports")}}, Near: "near", Far: "far"}
+	}
 	return r
 }
 

@@ -25,7 +25,8 @@ func (r Request) Check(now time.Time) (errs []*Invalid) {
 	if r.Paths < 0 || r.Paths > MaxPaths {
 		add("paths", "%d is not a number of disjoint paths: write 1 to %d", r.Paths, MaxPaths)
 	}
-	errs = append(errs, checkFlows(r.Flows)...)
+	errs = append(errs, checkFlows(r.Asked().Flows)...)
+	errs = append(errs, r.CheckCarried()...)
 	errs = append(errs, checkTimes(r, now)...)
 	switch {
 	case r.Volume > 0 && (r.Forward > 0 || r.Reverse > 0):

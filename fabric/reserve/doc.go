@@ -28,6 +28,7 @@
 //     of a path are free by turns for hundreds of times, the search is given up, and Refusal.Searched says up to where there
 //     is no start.
 //   - A volume is moved at one constant rate, the one of a few that ends first (volume.go). That is not the optimum.
+//   - A request whose traffic relay agents carry is for the streams between them (Carried). The caller finds the agents.
 //   - An end is one port. A site, a prefix or a VLAN behind several ports needs a request for each.
 //
 // A Refusal names a link that has not enough, and a moment. It offers the most that fits, the earliest start, and the

@@ -140,6 +140,8 @@ type Request struct {
 	Avoid []fabric.LinkID
 	// AvoidNames are these links as the request has them, each by its two ends: s1/3 and s2/4. FindAvoided finds them.
 	AvoidNames [][2]string
+	// Carried is set if relay agents are to carry the traffic (Carried).
+	Carried *Carried
 }
 
 // Direction returns the ends and the flows of one direction of the request: with reverse that from Destination to Source.
@@ -153,6 +155,56 @@ func (r Request) Direction(reverse bool) (from, to Endpoint, flows []Flow) {
 	}
 	return r.Destination, r.Source, flows
 }
+
+// Carried is the traffic of a request that relay agents carry. Source, Destination and Flows of the request are then the streams between the agents, so
+// that these have the paths and the rate. Carried without names is of a request for which no agents are chosen yet: its ends are still those of the traffic.
+type Carried struct {
+	// Source, Destination and Flows are those of the traffic.
+	Source, Destination Endpoint
+	Flows               []Flow
+	// Near and Far are the names of the agents that take the traffic, and that connect to its destination.
+	Near, Far string
+}
+
+// Asked returns the request as it was asked for: where relay agents carry its traffic its ends and flows are those of the traffic.
+func (r Request) Asked() Request {
+	if c := r.Carried; c != nil && c.Near != "" {
+		r.Source, r.Destination, r.Flows, r.Carried = c.Source, c.Destination, c.Flows, &Carried{}
+	}
+	return r
+}
+
+// CheckCarried returns why relay agents cannot carry the traffic of a request, as far as that shows without the network.
+func (r Request) CheckCarried() (errs []*Invalid) {
+	if r.Carried == nil {
+		return nil
+	}
+	add := func(format string, args ...any) { errs = append(errs, invalid("carry", format, args...)) }
+	r = r.Asked()
+	for _, e := range []Endpoint{r.Source, r.Destination} {
+		if e.Kind == VLAN {
+			add("relay agents carry connections between addresses, and %v is not one: write a host, a site or a prefix", e)
+		}
+	}
+	if len(r.Flows) == 0 {
+		add("relay agents carry TCP alone, and the reservation is for all traffic: write the flows, with the protocol tcp")
+	}
+	for i, f := range r.Flows {
+		switch {
+		case f.Protocol != protocolTCP:
+			add("relay agents carry TCP alone, and flow %d has another protocol: write tcp, and make a reservation without carry for the rest", i+1)
+		case f.Source != (Ports{}):
+			add("connections are sent to relay agents by the ports of servers, and flow %d has ports of clients: remove them", i+1)
+		}
+	}
+	if r.OnDemand {
+		add("relay agents always have packets on the way, so that switches would be programmed at all times: remove what asks for it on demand")
+	}
+	return errs
+}
+
+// protocolTCP is the number of TCP in IANA's registry.
+const protocolTCP = 6
 
 // paths returns the number of paths without the spare path.
 func (r Request) paths() int { return max(r.Paths, 1) }
