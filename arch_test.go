@@ -160,7 +160,7 @@ var layers = []layer{
 		"frames are made of text and a topology, which could not be tested alone with an import of the store or of the API"},
 	{"controller/network", []string{"fabric/...", "internal/listen"},
 		"it is tested with switches in memory, which an import of the store or of the API would prevent"},
-	{"controller/reservations", []string{"unit", "config", "fabric", "fabric/reserve", "store"},
+	{"controller/reservations", []string{"unit", "config", "fabric", "fabric/redirect", "fabric/reserve", "store"},
 		"decisions are tested with a store and a topology, which an import of the API or of switches would prevent"},
 	{"controller/circuits", []string{"controller/points", "unit", "share", "usage", "fabric/...", "api/agents"},
 		"limits are tested with switches in memory, which an import of the store or of the API would prevent"},

@@ -26,10 +26,11 @@ func changeTo(was reserve.Reservation, r reserve.Request) (c change, err error) 
 			errs = append(errs, &reserve.Invalid{Key: key, Problem: fmt.Sprintf("%s of reservation %v cannot change: cancel the reservation, and create another one", key, r.ID)})
 		}
 	}
-	q := was.Request
+	q, r := was.Request.Asked(), r.Asked()
 	fixed("from", q.Source.Kind == r.Source.Kind && q.Source.Name == r.Source.Name && q.Source.At == r.Source.At)
 	fixed("to", q.Destination.Kind == r.Destination.Kind && q.Destination.Name == r.Destination.Name && q.Destination.At == r.Destination.At)
 	fixed("flows", slices.Equal(q.Flows, r.Flows))
+	fixed("carry", (q.Carried == nil) == (r.Carried == nil))
 	fixed("class", q.Class == r.Class)
 	fixed("volume", q.Volume == r.Volume)
 	fixed("paths", max(q.Paths, 1) == max(r.Paths, 1))

@@ -63,6 +63,9 @@ func (d *Decision) Change(r reserve.Request, move bool, within *store.Reservatio
 	if granted.Request.Volume == 0 {
 		granted.Request.Duration = granted.End.Sub(granted.Start)
 	}
+	if err := d.owner.checkStreams(granted, within); err != nil {
+		return store.Reservation{}, err
+	}
 	// A tenant whose bounds were lowered may keep what it has, or reduce it.
 	if promised(granted) > promised(was) || granted.End.After(was.End) {
 		if err := d.owner.checkGrant(granted, within, d.now); err != nil {
@@ -126,8 +129,14 @@ func (o *Owner) whatIf(r reserve.Request, within *store.ReservationBounds, now t
 	if err := checkEnds(r, within); err != nil {
 		return granted, err
 	}
+	if r, err = carry(r, o.top, o.choose); err != nil {
+		return granted, err
+	}
 	if granted, err = o.book.WhatIf(r, now); err != nil {
 		return granted, offersWithin(err, within, now)
+	}
+	if err := o.checkStreams(granted, within); err != nil {
+		return granted, err
 	}
 	return granted, o.checkGrant(granted, within, now)
 }

@@ -12,6 +12,12 @@
 // If a write has no answer, it is unknown whether it was made. Owner then writes a document that every change reads
 // (store.ReservationFence), so that the change cannot be made later, and builds the book again.
 //
+// # Relay agents
+//
+// A reservation whose traffic relay agents carry is for the streams between them. They are found once, when it is made, as the network would choose them
+// for a connection (redirect.Choose). What is shown and what bounds of tenants are about stays what was asked for (reserve.Request.Asked). Rule is what
+// the network redirects to the agents while the reservation is active.
+//
 // # Failures of the network
 //
 // When the topology changes, the reservations that lost a path, or that lack bandwidth, are planned together on a copy of

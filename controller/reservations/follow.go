@@ -222,7 +222,11 @@ func complete(top *fabric.Topology, docs []store.Reservation, now time.Time) boo
 		if !now.Before(d.End) {
 			continue
 		}
-		for _, at := range []store.NetworkPort{d.Request.From.At, d.Request.To.At} {
+		ends := []store.NetworkPort{d.Request.From.At, d.Request.To.At}
+		if c := d.Request.Carried; c != nil {
+			ends = []store.NetworkPort{c.From.At, c.To.At}
+		}
+		for _, at := range ends {
 			if _, ok := top.Port(at.ID()); !ok {
 				return false
 			}

@@ -28,6 +28,7 @@ type Owner struct {
 	term    Term
 	network Network
 	now     func() time.Time
+	choose  Choose // nil without switches
 
 	// deciding is held from a decision until it is in the book.
 	deciding sync.Mutex

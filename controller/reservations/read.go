@@ -16,6 +16,9 @@ func (o *Owner) Between(from, to time.Time) []reserve.Reservation {
 	return o.book.Between(from, to)
 }
 
+// Now returns the time by which reservations begin and end.
+func (o *Owner) Now() time.Time { return o.now() }
+
 // Active returns the reservations that have bandwidth now, by tenant and name: those that have begun and have not ended,
 // also if they are degraded. Their slices must not be modified.
 func (o *Owner) Active() []reserve.Reservation {

@@ -27,7 +27,7 @@ func resolve(r reserve.Request, top *fabric.Topology, suggest bool) (reserve.Req
 }
 
 // resolveLike is resolve for a request that changes another one: an end with the same name has the same port, wherever its
-// host is now.
+// host is now. The relay agents that carry its traffic stay.
 func resolveLike(r, was reserve.Request, top *fabric.Topology, suggest bool) (reserve.Request, error) {
 	like := func(e, was reserve.Endpoint) reserve.Endpoint {
 		if e.Kind == was.Kind && e.Name == was.Name && (e.At == fabric.PortID{} || e.At == was.At) {
@@ -35,11 +35,16 @@ func resolveLike(r, was reserve.Request, top *fabric.Topology, suggest bool) (re
 		}
 		return e
 	}
-	r.Source, r.Destination = like(r.Source, was.Source), like(r.Destination, was.Destination)
-	if r.Source == was.Source && r.Destination == was.Destination {
-		return r, nil
+	asked := was.Asked()
+	r.Source, r.Destination = like(r.Source, asked.Source), like(r.Destination, asked.Destination)
+	if r.Source != asked.Source || r.Destination != asked.Destination {
+		return resolve(r, top, suggest)
 	}
-	return resolve(r, top, suggest)
+	if r.Carried != nil && was.Carried != nil {
+		r.Carried = &reserve.Carried{Source: r.Source, Destination: r.Destination, Flows: r.Flows, Near: was.Carried.Near, Far: was.Carried.Far}
+		r.Source, r.Destination, r.Flows = was.Source, was.Destination, was.Flows
+	}
+	return r, nil
 }
 
 type resolver struct {
