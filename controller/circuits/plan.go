@@ -2,6 +2,7 @@ package circuits
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"slices"
 
@@ -17,18 +18,26 @@ type key struct {
 	reservation reserve.ID
 	reverse     bool
 	port        fabric.PortID
+	// path is the number, from 1 on, of the path whose traffic is known (byPort). 0 is all paths of the reservation.
+	path int
 }
 
-func keyOf(f cycle.FlowID) key { return key{f.Reservation, f.Reverse, f.Port} }
+func keyOf(f cycle.FlowID) key {
+	return key{reservation: f.Reservation, reverse: f.Reverse, port: f.Port}
+}
 
 func (k key) String() string {
 	if k.port != (fabric.PortID{}) {
 		return "unreserved at " + k.port.String()
 	}
+	name := k.reservation.String() + " forward"
 	if k.reverse {
-		return k.reservation.String() + " reverse"
+		name = k.reservation.String() + " reverse"
 	}
-	return k.reservation.String() + " forward"
+	if k.path > 0 {
+		name += fmt.Sprint(" path ", k.path)
+	}
+	return name
 }
 
 // carried is a circuit with what is known of it beside what switches need.
@@ -79,6 +88,9 @@ func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Statu
 			continue // routers forward by their routing tables
 		}
 		k := keyOf(f.Flow)
+		if ok && byPort(r) {
+			k.path = f.Flow.Path + 1
+		}
 		c := byKey[k]
 		if c == nil {
 			c = &carried{key: k}
@@ -87,6 +99,9 @@ func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Statu
 				c.Circuit = program.Circuit{From: k.port, Unreserved: true}
 			} else {
 				c.Circuit = circuit(r, k.reverse)
+				if k.path > 0 {
+					c.Flows, c.Paths = every(c.Flows, k.path-1, len(c.Paths)), c.Paths[k.path-1:k.path]
+				}
 				c.onDemand = r.Request.OnDemand
 				c.Waiting = c.onDemand && waits(k)
 			}
@@ -110,6 +125,26 @@ func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Statu
 		c.Rate = c.total(limit)
 	}
 	return p
+}
+
+// byPort reports whether the paths of a reservation have circuits of their own, among which its flows are divided: the streams of relay agents to several
+// ports. A switch would choose paths by a hash, which could put all streams on one.
+func byPort(r reserve.Reservation) bool {
+	paths := 0
+	for _, p := range r.Paths {
+		if !p.Spare {
+			paths++
+		}
+	}
+	return r.Request.Carried != nil && paths > 1 && len(r.Request.Flows) >= paths
+}
+
+// every returns each nth of some flows, beginning with one of the first n.
+func every(flows []program.Traffic, first, n int) (some []program.Traffic) {
+	for i := first; i < len(flows); i += n {
+		some = append(some, flows[i])
+	}
+	return some
 }
 
 // total returns the rate of a circuit, 0 if no switch limits it.
