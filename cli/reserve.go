@@ -38,11 +38,11 @@ operator writes the reservation of a tenant as TENANT/NAME.`,
 const operatorOwner = "-"
 
 var reservations = resource[api.Reservation]{
-	kind: "reservation", columns: []string{"NAME", "STATE", "FROM", "TO", "RATE", "BACK", "CLASS", "START", "END"},
+	kind: "reservation", columns: []string{"NAME", "STATE", "FROM", "TO", "RATE", "BACK", "CARRY", "CLASS", "START", "END"},
 	row: func(r api.Reservation) []string {
 		return []string{
 			reservationName(r), string(r.State), endText(r.Request.From), endText(r.Request.To), unit.Rate(r.RateBps).String(), rateOrNone(r.BackBps),
-			fmt.Sprint(orZero(r.Request.Class)), timeText(r.Start), timeText(r.End),
+			carrier(r.Request), fmt.Sprint(orZero(r.Request.Class)), timeText(r.Start), timeText(r.End),
 		}
 	},
 	page: func(q request, after *string) ([]api.Reservation, *string, error) {
@@ -66,6 +66,9 @@ func writeReservation(w io.Writer, r api.Reservation, names switchNames) error {
 	}
 	if r.Degraded != nil {
 		fmt.Fprintf(w, "\ndegraded: %s: %v of %v are reserved\n", *r.Degraded, unit.Rate(r.ReservedBps), unit.Rate(r.RateBps))
+	}
+	if r.Relays != nil {
+		fmt.Fprintf(w, "\ncarried by relay agents %s and %s, between which it is reserved\n", r.Relays.Near, r.Relays.Far)
 	}
 	if len(r.Paths) == 0 {
 		return nil
@@ -96,6 +99,14 @@ func orZero(v *int) int {
 		return 0
 	}
 	return *v
+}
+
+// carrier returns what carries the traffic of a request, - for itself.
+func carrier(r api.ReservationRequest) string {
+	if r.Carry == nil {
+		return "-"
+	}
+	return string(*r.Carry)
 }
 
 func rateOrNone(bps int64) string {

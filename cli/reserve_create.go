@@ -103,7 +103,7 @@ func (q request) create(c *cobra.Command, a *app, f *reservationFlags, dry bool,
 	}
 	out, err = api.Decode[api.Reservation](q.client.CreateReservation(q.ctx, &api.CreateReservationParams{DryRun: &dry}, api.NewReservation{
 		Name: name, Owner: &owner, From: r.From, To: r.To, Flows: r.Flows, Class: r.Class, Rate: r.Rate, Back: r.Back, Start: r.Start, Until: r.Until,
-		Duration: r.Duration, Volume: r.Volume, Paths: r.Paths, Protected: r.Protected, OnDemand: r.OnDemand, Disjoint: r.Disjoint,
+		Duration: r.Duration, Volume: r.Volume, Paths: r.Paths, Protected: r.Protected, OnDemand: r.OnDemand, Disjoint: r.Disjoint, Carry: r.Carry,
 	}))
 	return out, a.refused(err, output)
 }

@@ -23,7 +23,7 @@ type reservationFlags struct {
 	class, paths                               int
 	length                                     time.Duration
 	protected                                  bool
-	push                                       string
+	push, carry                                string
 }
 
 const momentUsage = "such as 18:00, \"2026-05-01 18:00\", 2026-05-01T18:00:00Z or +2h"
@@ -46,6 +46,8 @@ func newReservationFlags(c *cobra.Command) *reservationFlags {
 	f.push = "ahead"
 	c.Flags().Var(enumFlag{&f.push, []string{"ahead", "on-demand"}}, "push", "when the switches of the path are programmed: before the start, or when the first packet comes")
 	completeFlag(c, "push", oneOf("ahead", "on-demand"))
+	c.Flags().Var(enumFlag{&f.carry, []string{"relay"}}, "carry", "relay: relay agents carry the connections, and their streams have the rate (default: the traffic has it itself)")
+	completeFlag(c, "carry", oneOf("relay"))
 	f.disjoint = string(api.DisjointByLink)
 	c.Flags().Var(enumFlag{&f.disjoint, []string{"link", "switch"}}, "disjoint", "what paths do not have in common")
 	completeFlag(c, "disjoint", oneOf("link", "switch"))
@@ -115,6 +117,9 @@ func (f *reservationFlags) request(c *cobra.Command, q request, now time.Time) (
 	}
 	if f.push == "on-demand" {
 		r.OnDemand = new(true)
+	}
+	if set("carry") {
+		r.Carry = new(api.CarryByRelay)
 	}
 	if set("disjoint") {
 		r.Disjoint = new(api.ReservationDisjoint(f.disjoint))

@@ -83,7 +83,7 @@ var answers = map[string]string{
 	"GET /v1/network/switches/0000000000000001/flows": `{"items": [{"table": 0, "table_name": "port", "rule": "LLDP: to the controller", "priority": 3000, "match": "dl_type=0x88cc", "instructions": "CONTROLLER:65535", "packets": 4, "bytes": 400, "age_ns": 1000000000},
 		{"table": 0, "priority": 1, "match": "in_port=9", "instructions": "drop", "packets": 0, "bytes": 0, "age_ns": 1000000000}]}`,
 	"GET /v1/reservations":                ` {"items": [` + backupReservation + `], "next": "-/backup"}`,
-	"GET /v1/reservations?after":          `{"items": [{"owner": "shop", "name": "sync", "state": "degraded", "degraded": "no path has bandwidth", "request": {"from": {"site": "north"}, "to": {"vlan": 20}, "class": 1}, "start": "2026-05-01T10:00:00Z", "end": "2026-05-01T11:00:00Z", "rate_bps": 50000000, "back_bps": 0, "reserved_bps": 0, "reserved_back_bps": 0, "paths": [], "generation": 2, "created": "2026-05-01T09:00:00Z", "changed": "2026-05-01T10:30:00Z"}]}`,
+	"GET /v1/reservations?after":          `{"items": [{"owner": "shop", "name": "sync", "state": "degraded", "degraded": "no path has bandwidth", "request": {"from": {"site": "north"}, "to": {"vlan": 20}, "class": 1, "carry": "relay"}, "start": "2026-05-01T10:00:00Z", "end": "2026-05-01T11:00:00Z", "rate_bps": 50000000, "back_bps": 0, "reserved_bps": 0, "reserved_back_bps": 0, "paths": [], "generation": 2, "created": "2026-05-01T09:00:00Z", "changed": "2026-05-01T10:30:00Z"}]}`,
 	"GET /v1/reservations/-/backup":       backupReservation,
 	"PUT /v1/reservations/-/backup":       backupReservation,
 	"GET /v1/reservations/usage":          backupUsage,

@@ -73,6 +73,7 @@ func reservationDocument(s *source, n *node) Reservation {
 		{"protected", one(d, &r.Protected, boolean)},
 		{"push", one(d, &r.OnDemand, onDemand)},
 		{"disjoint", one(d, &r.Disjoint, disjointness)},
+		{"carry", one(d, &r.Carried, carry)},
 		{"avoid", func(n *node, key string) {
 			d.each(n, key, "a link", func(n *node, key string) { r.AvoidNames = append(r.AvoidNames, d.avoided(n, key)) })
 		}},

@@ -12,6 +12,7 @@ import (
 // PrintReservation formats a request as a document that parses to the same request, with defaults filled in. It leaves
 // out what is no part of the document: the tenant, the ports of the ends, and Avoid, for which it has AvoidNames.
 func PrintReservation(r reserve.Request) []byte {
+	r = r.Asked()
 	p := &printer{}
 	p.line("kind: Reservation")
 	p.line("name: %s", quote(r.Name))
@@ -47,6 +48,9 @@ func PrintReservation(r reserve.Request) []byte {
 	}
 	if r.OnDemand {
 		p.line("push: %s", pushOnDemand)
+	}
+	if r.Carried != nil {
+		p.line("carry: %s", carryByRelay)
 	}
 	p.line("disjoint: %s", DisjointText(r.Disjoint))
 	if len(r.AvoidNames) > 0 {

@@ -57,6 +57,12 @@ func TestReservation(t *testing.T) {
 			Source: reserve.Endpoint{Kind: reserve.VLAN, Name: "7", VLAN: 7}, Destination: reserve.Endpoint{Kind: reserve.VLAN, Name: "7", VLAN: 7},
 			Class: 1, Forward: unit.Gbit, Duration: time.Minute, Disjoint: fabric.ByLink,
 		},
+		{
+			ID:     reserve.ID{Name: "copy"},
+			Source: reserve.Endpoint{Kind: reserve.Host, Name: "h1"}, Destination: reserve.Endpoint{Kind: reserve.Prefix, Name: "10.2.0.0/16", Prefix: prefix},
+			Flows: []reserve.Flow{{Protocol: 6, Destination: reserve.Ports{First: 5001, Last: 5001}}},
+			Class: 4, Forward: 100 * unit.Mbit, Duration: 2 * time.Hour, Carried: &reserve.Carried{},
+		},
 	}
 	var b strings.Builder
 	for i, r := range set.Reservations {

@@ -144,6 +144,16 @@ func onDemand(s string) (bool, error) {
 	return false, fmt.Errorf("%q is not when switches are programmed: write ahead, before the reservation begins, or %s, when its first packet comes", s, pushOnDemand)
 }
 
+const carryByRelay = "relay"
+
+// carry parses what carries the traffic.
+func carry(s string) (*reserve.Carried, error) {
+	if s == carryByRelay {
+		return &reserve.Carried{}, nil
+	}
+	return nil, fmt.Errorf("%q does not carry traffic: write %s, or remove the key", s, carryByRelay)
+}
+
 func disjointness(s string) (fabric.Disjointness, error) {
 	switch s {
 	case "links":

@@ -23,10 +23,12 @@ const (
 	MissingPort FaultKind = "missing-port"
 	// WeakLink: measurements between hosts show that the link that leaves by the port gives less than its capacity, or that one of several does.
 	WeakLink FaultKind = "weak-link"
+	// MissingRelay: a relay agent at the port, which carries the connections of a reservation, is gone.
+	MissingRelay FaultKind = "missing-relay"
 )
 
 // FaultKinds are all kinds of faults.
-var FaultKinds = []FaultKind{OneWay, Looped, Shared, Miswired, DuplicateID, MissingPort, WeakLink}
+var FaultKinds = []FaultKind{OneWay, Looped, Shared, Miswired, DuplicateID, MissingPort, WeakLink, MissingRelay}
 
 // Fault is a fault that there is now.
 type Fault struct {

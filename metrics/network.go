@@ -36,7 +36,7 @@ var (
 	networkCount   = prometheus.NewDesc("headgate_network_switches", "Number of switches that are connected.", nil, nil)
 	networkLinks   = prometheus.NewDesc("headgate_network_links", "Number of links that are up, each direction of a cable as one.", nil, nil)
 	networkHosts   = prometheus.NewDesc("headgate_network_hosts", "Number of hosts that are known.", nil, nil)
-	networkFaults  = prometheus.NewDesc("headgate_network_faults", "Number of faults, by their kind: one-way, looped, shared, miswired, duplicate-id, missing-port or weak-link.", []string{"kind"}, nil)
+	networkFaults  = prometheus.NewDesc("headgate_network_faults", "Number of faults, by their kind: one-way, looped, shared, miswired, duplicate-id, missing-port, weak-link or missing-relay.", []string{"kind"}, nil)
 	linksOmitted   = prometheus.NewDesc("headgate_network_links_not_exported", "Number of links that are not exported, beyond the first 6000.", nil, nil)
 
 	networkPacketIns = prometheus.NewDesc("headgate_network_packet_ins_total", "Packets that switches have sent to the controller.", nil, nil)

@@ -181,13 +181,14 @@ func (e InterfacePerspective) Valid() bool {
 
 // Defines values for NetworkFaultKind.
 const (
-	FaultDuplicateID NetworkFaultKind = "duplicate-id"
-	FaultLooped      NetworkFaultKind = "looped"
-	FaultMissingPort NetworkFaultKind = "missing-port"
-	FaultMiswired    NetworkFaultKind = "miswired"
-	FaultOneWay      NetworkFaultKind = "one-way"
-	FaultShared      NetworkFaultKind = "shared"
-	FaultWeakLink    NetworkFaultKind = "weak-link"
+	FaultDuplicateID  NetworkFaultKind = "duplicate-id"
+	FaultLooped       NetworkFaultKind = "looped"
+	FaultMissingPort  NetworkFaultKind = "missing-port"
+	FaultMissingRelay NetworkFaultKind = "missing-relay"
+	FaultMiswired     NetworkFaultKind = "miswired"
+	FaultOneWay       NetworkFaultKind = "one-way"
+	FaultShared       NetworkFaultKind = "shared"
+	FaultWeakLink     NetworkFaultKind = "weak-link"
 )
 
 // Valid indicates whether the value is a known member of the NetworkFaultKind enum.
@@ -198,6 +199,8 @@ func (e NetworkFaultKind) Valid() bool {
 	case FaultLooped:
 		return true
 	case FaultMissingPort:
+		return true
+	case FaultMissingRelay:
 		return true
 	case FaultMiswired:
 		return true
@@ -566,6 +569,21 @@ func (e ReservationState) Valid() bool {
 	case ReservationEnded:
 		return true
 	case ReservationScheduled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationCarry.
+const (
+	CarryByRelay ReservationCarry = "relay"
+)
+
+// Valid indicates whether the value is a known member of the ReservationCarry enum.
+func (e ReservationCarry) Valid() bool {
+	switch e {
+	case CarryByRelay:
 		return true
 	default:
 		return false
@@ -1668,6 +1686,9 @@ type NewReservation struct {
 	// Examples: 100Mbit
 	Back *Rate `json:"back,omitempty"`
 
+	// Carry relay: the network sends the TCP connections of the traffic to two relay agents, and their streams have what is reserved. Absent: the traffic itself has it.
+	Carry *ReservationCarry `json:"carry,omitempty"`
+
 	// Class 1 is served first where bandwidth is lent, and rerouted first.
 	Class *int `json:"class,omitempty"`
 
@@ -2253,7 +2274,10 @@ type Reservation struct {
 	Paths []ReservationPath `json:"paths"`
 
 	// RateBps What was granted from the first end to the second.
-	RateBps         int64              `json:"rate_bps"`
+	RateBps int64 `json:"rate_bps"`
+
+	// Relays The relay agents that carry the traffic, between which the paths lead. Absent without carry.
+	Relays          *ReservationRelays `json:"relays,omitempty"`
 	Request         ReservationRequest `json:"request"`
 	ReservedBackBps int64              `json:"reserved_back_bps"`
 
@@ -2292,6 +2316,9 @@ type ReservationCalendar struct {
 	LimitBps *int64            `json:"limit_bps,omitempty"`
 	Steps    []ReservationStep `json:"steps"`
 }
+
+// ReservationCarry relay: the network sends the TCP connections of the traffic to two relay agents, and their streams have what is reserved. Absent: the traffic itself has it.
+type ReservationCarry string
 
 // ReservationDisjoint What the paths do not have in common.
 type ReservationDisjoint string
@@ -2378,6 +2405,15 @@ type ReservationRefusal struct {
 // ReservationRefusalReason defines model for ReservationRefusal.Reason.
 type ReservationRefusalReason string
 
+// ReservationRelays defines model for ReservationRelays.
+type ReservationRelays struct {
+	// Far The name of the agent that connects to the servers.
+	Far string `json:"far"`
+
+	// Near The name of the agent to which the connections are sent.
+	Near string `json:"near"`
+}
+
 // ReservationRequest defines model for ReservationRequest.
 type ReservationRequest struct {
 	// Avoid Links that the paths do not use.
@@ -2387,6 +2423,9 @@ type ReservationRequest struct {
 	//
 	// Examples: 100Mbit
 	Back *Rate `json:"back,omitempty"`
+
+	// Carry relay: the network sends the TCP connections of the traffic to two relay agents, and their streams have what is reserved. Absent: the traffic itself has it.
+	Carry *ReservationCarry `json:"carry,omitempty"`
 
 	// Class 1 is served first where bandwidth is lent, and rerouted first.
 	Class *int `json:"class,omitempty"`

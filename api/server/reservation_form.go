@@ -31,6 +31,9 @@ func requestFrom(id reserve.ID, b api.ReservationRequest) (r reserve.Request, er
 	if valueOr(b.Disjoint, api.DisjointByLink) == api.DisjointBySwitch {
 		r.Disjoint = fabric.BySwitch
 	}
+	if b.Carry != nil {
+		r.Carried = &reserve.Carried{}
+	}
 	parse := func(field string, text *string, into interface{ UnmarshalText([]byte) error }) {
 		if err == nil && text != nil {
 			if e := into.UnmarshalText([]byte(*text)); e != nil {
@@ -164,6 +167,9 @@ func reservationOf(d store.Reservation, now time.Time) (out api.Reservation, err
 		ReservedBps: int64(forward), ReservedBackBps: int64(reverse), Paths: []api.ReservationPath{},
 		Generation: int64(d.Generation), Created: d.Created, Changed: d.Changed,
 	}
+	if c := r.Request.Carried; c != nil {
+		out.Relays = &api.ReservationRelays{Near: c.Near, Far: c.Far}
+	}
 	for _, p := range r.Paths {
 		one := api.ReservationPath{Links: []api.NetworkLinkEnds{}, RateBps: int64(p.Forward), BackBps: int64(p.Reverse), Spare: p.Spare}
 		for _, l := range p.Links {
@@ -174,8 +180,9 @@ func reservationOf(d store.Reservation, now time.Time) (out api.Reservation, err
 	return out, nil
 }
 
-// ReservationForm returns the API form of a request.
+// ReservationForm returns the API form of a request, as it was asked for.
 func ReservationForm(r reserve.Request) api.ReservationRequest {
+	r = r.Asked()
 	out := api.ReservationRequest{From: endOf(r.Source), To: endOf(r.Destination), Class: &r.Class}
 	if r.Forward > 0 {
 		out.Rate = new(r.Forward.String())
@@ -206,6 +213,9 @@ func ReservationForm(r reserve.Request) api.ReservationRequest {
 	}
 	if r.Disjoint == fabric.BySwitch {
 		out.Disjoint = new(api.DisjointBySwitch)
+	}
+	if r.Carried != nil {
+		out.Carry = new(api.CarryByRelay)
 	}
 	if len(r.Flows) > 0 {
 		out.Flows = &[]api.ReservationFlow{}

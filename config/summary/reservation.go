@@ -30,10 +30,12 @@ type Reservation struct {
 	Until time.Time `json:"until,omitzero"`
 	Paths int       `json:"paths"`
 	// Disjoint is links or switches.
-	Disjoint  string      `json:"disjoint"`
-	Protected bool        `json:"protected"`
-	OnDemand  bool        `json:"on_demand"`
-	Avoid     [][2]string `json:"avoid,omitempty"`
+	Disjoint  string `json:"disjoint"`
+	Protected bool   `json:"protected"`
+	OnDemand  bool   `json:"on_demand"`
+	// Carry is relay, or empty.
+	Carry string      `json:"carry,omitempty"`
+	Avoid [][2]string `json:"avoid,omitempty"`
 }
 
 func reservations(set config.Set) (out []Reservation) {
@@ -41,6 +43,9 @@ func reservations(set config.Set) (out []Reservation) {
 		one := Reservation{
 			File: r.File, Line: r.Line, Name: r.Name, From: r.Source.String(), To: r.Destination.String(), Class: r.Class,
 			Start: r.Start, Until: r.Until, Paths: max(r.Paths, 1), Disjoint: config.DisjointText(r.Disjoint), Protected: r.Protected, OnDemand: r.OnDemand, Avoid: r.AvoidNames,
+		}
+		if r.Carried != nil {
+			one.Carry = "relay"
 		}
 		for _, f := range r.Flows {
 			one.Flows = append(one.Flows, config.FlowText(f))
@@ -85,6 +90,9 @@ func (r Reservation) write(w io.Writer) {
 	}
 	if r.OnDemand {
 		fmt.Fprintln(w, "  switches are programmed when its first packet comes")
+	}
+	if r.Carry != "" {
+		fmt.Fprintln(w, "  relay agents carry its connections")
 	}
 	for _, ends := range r.Avoid {
 		fmt.Fprintf(w, "  without link %s - %s\n", ends[0], ends[1])

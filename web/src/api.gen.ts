@@ -399,7 +399,7 @@ export type NetworkEventList = {
 export type NetworkFault = {
 	/** The port, with the number 0 if the fault is of the switch, or of a port that is known by name only. */
 	at: NetworkPortID;
-	kind: "one-way" | "looped" | "shared" | "miswired" | "duplicate-id" | "missing-port" | "weak-link";
+	kind: "one-way" | "looped" | "shared" | "miswired" | "duplicate-id" | "missing-port" | "weak-link" | "missing-relay";
 	message: string;
 	/** The port of which frames come. */
 	peer?: NetworkPortID;
@@ -621,6 +621,8 @@ export type NewReservation = {
 	avoid?: (NetworkLinkEnds)[];
 	/** The rate of the other direction. Absent: it has none. */
 	back?: Rate;
+	/** relay: the network sends the TCP connections of the traffic to two relay agents, and their streams have what is reserved. Absent: the traffic itself has it. */
+	carry?: ReservationCarry;
 	/** 1 is served first where bandwidth is lent, and rerouted first. */
 	class?: number;
 	/** What the paths do not have in common. */
@@ -1013,6 +1015,8 @@ export type Reservation = {
 	paths: (ReservationPath)[];
 	/** What was granted from the first end to the second. */
 	rate_bps: number;
+	/** The relay agents that carry the traffic, between which the paths lead. Absent without carry. */
+	relays?: ReservationRelays;
 	request: ReservationRequest;
 	reserved_back_bps: number;
 	/** What the paths have now, or will have: less than rate_bps if the reservation is degraded. */
@@ -1038,6 +1042,8 @@ export type ReservationCalendar = {
 	limit_bps?: number;
 	steps: (ReservationStep)[];
 };
+/** relay: the network sends the TCP connections of the traffic to two relay agents, and their streams have what is reserved. Absent: the traffic itself has it. */
+export type ReservationCarry = "relay";
 /** What the paths do not have in common. */
 export type ReservationDisjoint = "link" | "switch";
 /** One end of a reservation. One of host, site, prefix and vlan must be set. */
@@ -1093,11 +1099,19 @@ export type ReservationRefusal = {
 	/** The shortest window in which there is a start, or for a volume the earliest deadline. */
 	window?: ReservationRequest;
 };
+export type ReservationRelays = {
+	/** The name of the agent that connects to the servers. */
+	far: string;
+	/** The name of the agent to which the connections are sent. */
+	near: string;
+};
 export type ReservationRequest = {
 	/** Links that the paths do not use. */
 	avoid?: (NetworkLinkEnds)[];
 	/** The rate of the other direction. Absent: it has none. */
 	back?: Rate;
+	/** relay: the network sends the TCP connections of the traffic to two relay agents, and their streams have what is reserved. Absent: the traffic itself has it. */
+	carry?: ReservationCarry;
 	/** 1 is served first where bandwidth is lent, and rerouted first. */
 	class?: number;
 	/** What the paths do not have in common. */

@@ -18,6 +18,7 @@ export function detail(r: Reservation, nameOf: NameOf): void {
 	fill(on, r.degraded !== undefined && h("p", { class: "bad" }, `Degraded: ${r.degraded}`), facts([
 		["State", r.state], ["Class", String(classOf(r.request))], ["From", endText(r.request.from)], ["To", endText(r.request.to)],
 		["Granted", rates(r.rate_bps, r.back_bps)], ["Reserved", rates(r.reserved_bps, r.reserved_back_bps)],
+		...(r.relays ? [["Carried by", `relay agents ${r.relays.near} and ${r.relays.far}`] as [string, string]] : []),
 		["Start", showTime(start)], ["End", `${showTime(end)}, after ${showLength(end - start)}`],
 	]), pathList(r, nameOf), r.state !== "scheduled" && usage(r, open.signal),
 	h("div", { class: "actions" }, mayChange() && r.state !== "ended" && button("Cancel the reservation", async () => {
