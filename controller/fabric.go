@@ -162,7 +162,7 @@ func (v networkView) Network() (api.Network, error) {
 // networkStatus returns what the loop knows, with the faults that are found where switches connect.
 func (c *Controller) networkStatus(n *live.Network) live.Status {
 	s := n.Status()
-	s.Faults = slices.Concat(c.switches.Faults(), s.Faults, c.weakLinkFaults())
+	s.Faults = slices.Concat(c.switches.Faults(), s.Faults, c.weakLinkFaults(), c.missingRelays(s.Relays))
 	return s
 }
 

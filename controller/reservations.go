@@ -34,9 +34,11 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 		o, err := reservations.Open(ctx, t, c.topology, clock.Now)
 		if err == nil {
 			o.CountGroups(c.interfacesAt)
+			o.CarryBy(c.relayPair)
 			c.reservations.Store(o)
 			var loop sync.WaitGroup
 			loop.Go(func() { c.enforceReservations(ctx, t, o) })
+			loop.Go(func() { c.redirectReservations(ctx, o) })
 			o.Run(ctx, c.networkChanged)
 			loop.Wait()
 			c.hub.forgetReservations()

@@ -66,6 +66,17 @@ func TestReservations(t *testing.T) {
 	}
 	s.must(201, "POST", "/v1/reservations", fmt.Sprintf(`{"name": "c", "rate": "500Mbit", "start": %q, %s}`, refusal.Refusal.Earliest.Start.Format(time.RFC3339Nano), ends))
 
+	// No relay agents are there, and nothing else can carry traffic.
+	for carry, c := range map[string]struct {
+		status int
+		want   string
+	}{"relay": {422, "no relay agents carry connections from host 10.0.0.1 to host 10.0.0.2"}, "agents": {400, `["relay"]`}} {
+		p := s.must(c.status, "POST", "/v1/reservations?dry_run=true", `{"name": "x", "rate": "1Mbit", "carry": "`+carry+`", "flows": [{"protocol": "tcp"}], `+ends+`}`).problem(t)
+		if p.Errors == nil || (*p.Errors)[0].Field != "carry" || !strings.Contains((*p.Errors)[0].Message, c.want) {
+			t.Errorf("carry: %s: %+v", carry, p)
+		}
+	}
+
 	// Mistakes name their fields.
 	for field, body := range map[string]string{
 		"from":     `{"name": "x", "rate": "1Mbit", "duration": "1h", "from": {"host": "10.0.0.9"}, "to": {"host": "10.0.0.2"}}`,
