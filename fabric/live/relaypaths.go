@@ -12,7 +12,7 @@ import (
 )
 
 // The streams between two relay agents take disjoint paths: those to each port at which the far agent accepts streams have a path of their own, and
-// the answers take it back (relay thesis, slides "Flow Entries on Core for Agent to Agent Communication"). Each is a circuit without a rate. With
+// the answers take it back (relay thesis, slides "Flow Entries on Core for Agent to Agent Communication"). Each is a circuit that is not reserved. With
 // fewer paths than ports, several ports share one.
 
 // relayCircuits returns the circuits of the paths between agents. Numbers that are taken are not used.
@@ -36,7 +36,7 @@ func relayCircuits(t *fabric.Topology, agents []redirect.Agent, taken map[uint32
 				path, ports := paths[n%len(paths)], program.Ports{First: port, Last: port}
 				there := program.Circuit{
 					Name: fmt.Sprintf("relay %s to %s, port %d", near.Name, far.Name, port), From: near.Host.At, To: far.Host.At, VLAN: near.Host.VLAN,
-					Source: netip.PrefixFrom(from, from.BitLen()), Destination: netip.PrefixFrom(e.Address, e.Address.BitLen()), Flows: []program.Traffic{{Protocol: 6, Destination: ports}}, Paths: []fabric.Path{path}, Class: 4,
+					Source: netip.PrefixFrom(from, from.BitLen()), Destination: netip.PrefixFrom(e.Address, e.Address.BitLen()), Flows: []program.Traffic{{Protocol: 6, Destination: ports}}, Paths: []fabric.Path{path}, Class: 4, Rest: true,
 				}
 				back := there
 				back.Name = fmt.Sprintf("relay %s from %s, port %d", near.Name, far.Name, port)

@@ -45,6 +45,8 @@ type Circuit struct {
 	// Unreserved makes it all traffic without a circuit that the switch of From sends by port From to another switch. It has a Number,
 	// a Name, From, a Rate and Unresponsive, and nothing else.
 	Unreserved bool
+	// Rest is traffic that takes its paths and is not reserved: it passes the meters of what is not reserved, as traffic without a circuit does. It has no Rate.
+	Rest bool
 }
 
 // Traffic is packets of a protocol and between ports.
@@ -89,6 +91,8 @@ func (c *Circuit) check() error {
 		return fmt.Errorf("what is not reserved at port %v has no rate: give it one", c.From)
 	case c.Unreserved:
 		return nil
+	case c.Rest && c.Rate > 0:
+		return fmt.Errorf("it is not reserved, and has a rate of %v: leave the rate out", c.Rate)
 	case c.From == c.To:
 		return fmt.Errorf("it begins and ends at port %v: a circuit needs two ports", c.From)
 	case c.VLAN > MaxHostVLAN:

@@ -321,6 +321,39 @@ func TestUnreserved(t *testing.T) {
 	}
 }
 
+// What takes a path and is not reserved passes the meter of what is not reserved, at the first switch and on the way, beside a circuit on the same path.
+func TestRestOnPath(t *testing.T) {
+	for name, kind := range map[string]model{"whole": whole, "one table": oneFull} {
+		for at := range 2 { // the switch of the path that has the meter
+			t.Run(fmt.Sprint(name, at), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, c := ring(t, kind)
+					c.Paths = []fabric.Path{w.path(0, 4, 3)}
+					c.Flows = []Traffic{{Protocol: protocolUDP, Destination: Ports{2, 2}}}
+					rest := c
+					rest.Number, rest.Rate, rest.Rest, rest.Flows = 8, 0, true, []Traffic{{Protocol: protocolUDP, Destination: Ports{3, 3}}}
+					w.setCircuits(c, rest, Circuit{Number: 9, From: c.Paths[0][at].From, Rate: 5 * unit.Mbit, Unreserved: true})
+					reserved := w.net.AddStream(w.hosts[0], datagram(0, 3, 1, 2, 1500), 10*unit.Mbit)
+					streams := w.net.AddStream(w.hosts[0], datagram(0, 3, 1, 3, 1500), 30*unit.Mbit)
+					for began := time.Now(); time.Since(began) < 4*time.Second; {
+						time.Sleep(100 * time.Millisecond)
+						w.net.Advance()
+					}
+					if got := streams.Delivered(w.hosts[3]); got < 0.99*5e6 || got > 1.01*5e6 {
+						t.Errorf("%.0f bit/s of what is not reserved arrive, want 5 Mbit/s", got)
+					}
+					if got := reserved.Delivered(w.hosts[3]); got < 0.99*10e6 {
+						t.Errorf("%.0f bit/s of the circuit arrive, want 10 Mbit/s", got)
+					}
+					if s, ok := w.c.Circuits.State(8); !ok || s.BestEffort || len(s.Lacks) > 0 {
+						t.Errorf("its state is %+v", s)
+					}
+				})
+			})
+		}
+	}
+}
+
 // A circuit has its spare path when its own is cut, also after a new plan. When both are cut it is best effort, and that is visible.
 func TestSparePath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

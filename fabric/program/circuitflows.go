@@ -161,7 +161,11 @@ func (b *builder) hop(h hop, group map[PathLabel]bool) {
 		}
 		why := fmt.Sprintf("carry the path with label %d to switch %s", h.label, to)
 		exits := append([]exit{{h.out, openflow.Actions{output(h.out)}}}, b.bestEffort(h.to, h.in, h.out, retag)...)
-		b.add(TableLabel, KindCarry, uint32(h.label), match, why, apply(b.failover(group[h.label], routeGroup(h.label), why, exits)...))
+		do := []openflow.Instruction{apply(b.failover(group[h.label], routeGroup(h.label), why, exits)...)}
+		if h.rest {
+			do = b.unreserved(h.out, do[0])
+		}
+		b.add(TableLabel, KindCarry, uint32(h.label), match, why, do...)
 		return
 	}
 	why := fmt.Sprintf("take what the path with label %d brings to hosts of this switch", h.label)
@@ -201,8 +205,8 @@ func (b *builder) begin(c begin, ways []openflow.Actions) {
 	for n := range c.classes {
 		one := &c.classes[n]
 		var do openflow.Instructions
-		if c.meter != 0 {
-			do = append(do, openflow.Meter{Meter: c.meter})
+		if meter := b.meterOf(c); meter != 0 {
+			do = append(do, openflow.Meter{Meter: meter})
 		}
 		var actions openflow.Actions
 		if c.dscp != 0 && one.remarkable {
@@ -229,6 +233,14 @@ func (b *builder) begin(c begin, ways []openflow.Actions) {
 	if send != nil && !b.form.flat {
 		b.add(TableDestination, KindPinned, c.number, openflow.Match{openflow.MetadataMasked(uint64(c.number), numberMask)}, why+" by its path", apply(send...))
 	}
+}
+
+// meterOf returns the meter of a circuit at its first switch: its own, or that of what is not reserved at the port by which it leaves, the first of several.
+func (b *builder) meterOf(c begin) openflow.MeterID {
+	if c.rest && len(c.ways) > 0 {
+		return b.leaving[c.ways[0].out]
+	}
+	return c.meter
 }
 
 // circuitKinds are the kinds of flows that circuits have.

@@ -47,6 +47,7 @@ type begin struct {
 	meter   openflow.MeterID
 	// leaves is the port of an Unreserved circuit, 0 of others.
 	leaves fabric.PortNo
+	rest   bool // of Circuit
 }
 
 // way is a route as its first switch takes it.
@@ -61,16 +62,17 @@ type hop struct {
 	label   PathLabel
 	in, out fabric.PortNo // out is 0 at the last switch
 	to      fabric.DPID
+	rest    bool // it passes the meters of what is not reserved
 	deliver []delivery
 }
 
 func (b begin) equal(o begin) bool {
-	return b.number == o.number && b.name == o.name && b.dscp == o.dscp && b.out == o.out && b.choice == o.choice && b.meter == o.meter && b.leaves == o.leaves &&
+	return b.number == o.number && b.name == o.name && b.dscp == o.dscp && b.out == o.out && b.choice == o.choice && b.meter == o.meter && b.leaves == o.leaves && b.rest == o.rest &&
 		slices.Equal(b.classes, o.classes) && slices.Equal(b.ways, o.ways)
 }
 
 func (h hop) equal(o hop) bool {
-	return h.label == o.label && h.in == o.in && h.out == o.out && h.to == o.to && slices.Equal(h.deliver, o.deliver)
+	return h.label == o.label && h.in == o.in && h.out == o.out && h.to == o.to && h.rest == o.rest && slices.Equal(h.deliver, o.deliver)
 }
 
 // delivery is a host to which circuits of a path go.
@@ -134,7 +136,7 @@ func (p *circuitPlanner) survey(circuits []Circuit) []*planned {
 		for _, r := range one.routes {
 			p.add(r, one)
 			if r.spare != nil {
-				p.add(route{path: r.spare}, one)
+				p.add(route{path: r.spare, rest: r.rest}, one)
 			}
 		}
 	}
@@ -195,14 +197,14 @@ func (p *circuitPlanner) resolve(c *planned) error {
 			c.lacks = append(c.lacks, fmt.Sprintf("it uses one of its %d paths, because switch %s has no select groups", len(c.Paths), p.t.SwitchLabel(c.From.Switch)))
 			break
 		}
-		c.routes = append(c.routes, route{path: path, spare: spare})
+		c.routes = append(c.routes, route{path, spare, c.Rest})
 	}
 	if spare != nil && (len(c.routes) == 0 || multiple && len(c.routes) < len(c.Paths)) {
 		// The spare path replaces the one that is not usable, and is itself without one.
 		for n := range c.routes {
 			c.routes[n].spare = nil
 		}
-		c.routes = append(c.routes, route{path: spare})
+		c.routes = append(c.routes, route{path: spare, rest: c.Rest})
 		c.lacks = append(c.lacks, "its spare path is in use")
 	}
 	if len(c.routes) == 0 {
@@ -246,7 +248,7 @@ func (p *circuitPlanner) carry() {
 		path := p.routes[key].path
 		to := path[len(path)-1].To.Switch
 		for n, l := range path {
-			h := hop{label: label, in: l.To.Port, to: to}
+			h := hop{label: label, in: l.To.Port, to: to, rest: p.routes[key].rest}
 			if n+1 < len(path) {
 				h.out = path[n+1].From.Port
 			} else {
@@ -279,7 +281,7 @@ func (p *circuitPlanner) begin(circuits []*planned) {
 		if c.fault == nil && !c.Unreserved {
 			classes, c.fault = c.classes(c.hosts)
 		}
-		b := begin{number: c.Number, name: c.Name, classes: classes, dscp: c.DSCP}
+		b := begin{number: c.Number, name: c.Name, classes: classes, dscp: c.DSCP, rest: c.Rest}
 		if c.Unreserved {
 			b.leaves = c.From.Port
 		}
@@ -294,7 +296,7 @@ func (p *circuitPlanner) begin(circuits []*planned) {
 			}
 			w := way{label: label, out: r.path[0].From.Port, to: c.To.Switch}
 			if r.spare != nil {
-				if spare, ok := p.labels[route{path: r.spare}.key()]; ok {
+				if spare, ok := p.labels[route{path: r.spare, rest: r.rest}.key()]; ok {
 					w.spare, w.instead = spare, r.spare[0].From.Port
 				}
 			}

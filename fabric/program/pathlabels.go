@@ -45,9 +45,10 @@ func (l PathLabel) fields() []openflow.Field {
 	return []openflow.Field{openflow.VLAN(l.vid()), openflow.VLANPCP(l.pcp())}
 }
 
-// route is a path with the spare one that its first switch changes to.
+// route is a path with the spare one that its first switch changes to. What is not reserved (Circuit.Rest) has routes of its own, because it passes other meters.
 type route struct {
 	path, spare fabric.Path
+	rest        bool
 }
 
 // key identifies a route.
@@ -59,6 +60,9 @@ func (r route) key() string {
 			b = binary.BigEndian.AppendUint32(b, uint32(l.From.Port))
 		}
 		b = append(b, '/')
+	}
+	if r.rest {
+		b = append(b, 'r')
 	}
 	return string(b)
 }
