@@ -156,7 +156,7 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	out.cache = &cache{store: s, contents: newContents()}
 	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
 	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
-	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
+	out.prober, out.plan = newProber(out.hub, out.authority, out.nominal), make(chan struct{}, 1)
 	out.cache.onChange = map[string]func(){
 		store.Probing: func() {
 			wake(out.prober.wake)

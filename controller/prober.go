@@ -32,9 +32,11 @@ const (
 // prober advances running measurements whose hosts' agents are connected to this controller. The
 // progress of a measurement is in the store, so any controller can take its next step.
 type prober struct {
-	hub  *hub
-	key  func(id string) ([]byte, error)
-	wake chan struct{}
+	hub *hub
+	key func(id string) ([]byte, error)
+	// nominal returns the rate that the network is said to have between two addresses, 0 if it does not know them.
+	nominal func(from, to string) unit.Rate
+	wake    chan struct{}
 
 	mu      sync.Mutex
 	started map[step]store.ProbeRun
@@ -45,8 +47,8 @@ type step struct{ id, what string }
 
 const findClientStep, startServerStep, measureStep = "find client", "start server", "measure"
 
-func newProber(h *hub, a *pki.Authority) *prober {
-	return &prober{hub: h, wake: make(chan struct{}, 1), started: map[step]store.ProbeRun{}, key: func(id string) ([]byte, error) {
+func newProber(h *hub, a *pki.Authority, nominal func(from, to string) unit.Rate) *prober {
+	return &prober{hub: h, nominal: nominal, wake: make(chan struct{}, 1), started: map[step]store.ProbeRun{}, key: func(id string) ([]byte, error) {
 		// Only the controllers have the authority's key, so each can derive the key of a measurement.
 		return hkdf.Key(sha256.New, a.Key, nil, "headgate probe "+id, 32)
 	}}
@@ -182,7 +184,7 @@ func (p *prober) startMeasurement(ctx context.Context, r store.ProbeRun, l *link
 	}
 	longest := (&schedule.Schedule{Time: r.Time}).MaxDuration()
 	a, err := query[*agents.ProbeAnswer](ctx, l, longest, &agents.ProbeQuery{
-		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)})
+		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time), NominalBps: uint64(p.nominal(r.Client, r.Server))})
 	switch {
 	case ctx.Err() != nil: // the controller of the agent's next stream ends the measurement
 	case err != nil:

@@ -125,7 +125,7 @@ func (m *measurements) probeScheduled(ctx context.Context, q *agents.ProbeQuery)
 		}
 		defer release()
 		answer.End = m.endOf(peer.Host, peer.Port, 0)
-		child, err := m.startOnce(own, once.Request{Key: q.Key, Bytes: unit.Bytes(q.Bytes), Time: time.Duration(q.TimeNs), Measure: q.Measure, Peer: q.Peer})
+		child, err := m.startOnce(own, once.Request{Key: q.Key, Bytes: unit.Bytes(q.Bytes), Time: time.Duration(q.TimeNs), Measure: q.Measure, Peer: q.Peer, Nominal: unit.Rate(q.NominalBps)})
 		if err != nil {
 			return err
 		}

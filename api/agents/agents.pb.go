@@ -2078,8 +2078,9 @@ type ProbeQuery struct {
 	Measure       string                 `protobuf:"bytes,2,opt,name=measure,proto3" json:"measure,omitempty"`
 	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
 	Key           []byte                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`                 // maximum, per direction
-	TimeNs        int64                  `protobuf:"varint,6,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // maximum, per direction
+	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`                             // maximum, per direction
+	TimeNs        int64                  `protobuf:"varint,6,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`             // maximum, per direction
+	NominalBps    uint64                 `protobuf:"varint,7,opt,name=nominal_bps,json=nominalBps,proto3" json:"nominal_bps,omitempty"` // what the links of the path are configured to have, 0 if that is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2152,6 +2153,13 @@ func (x *ProbeQuery) GetBytes() uint64 {
 func (x *ProbeQuery) GetTimeNs() int64 {
 	if x != nil {
 		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *ProbeQuery) GetNominalBps() uint64 {
+	if x != nil {
+		return x.NominalBps
 	}
 	return 0
 }
@@ -3184,7 +3192,7 @@ const file_agents_proto_rawDesc = "" +
 	"\x0fRelayEndedQuery\x12\x14\n" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\"4\n" +
 	"\x10RelayEndedAnswer\x12 \n" +
-	"\vconnections\x18\x01 \x01(\fR\vconnections\"\x8b\x01\n" +
+	"\vconnections\x18\x01 \x01(\fR\vconnections\"\xac\x01\n" +
 	"\n" +
 	"ProbeQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
@@ -3192,7 +3200,9 @@ const file_agents_proto_rawDesc = "" +
 	"\x04peer\x18\x03 \x01(\tR\x04peer\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\fR\x03key\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x17\n" +
-	"\atime_ns\x18\x06 \x01(\x03R\x06timeNs\"\xa9\x01\n" +
+	"\atime_ns\x18\x06 \x01(\x03R\x06timeNs\x12\x1f\n" +
+	"\vnominal_bps\x18\a \x01(\x04R\n" +
+	"nominalBps\"\xa9\x01\n" +
 	"\vProbeAnswer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +

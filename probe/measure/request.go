@@ -16,7 +16,8 @@ import (
 type Request struct {
 	Measure  string        `json:"measure"`
 	Capacity unit.Rate     `json:"capacity,omitempty"`
-	Bytes    unit.Bytes    `json:"bytes,omitempty"` // of each direction
+	Nominal  unit.Rate     `json:"nominal,omitempty"` // see path.Method
+	Bytes    unit.Bytes    `json:"bytes,omitempty"`   // of each direction
 	Time     time.Duration `json:"time,omitempty"`
 }
 
@@ -36,7 +37,7 @@ func (r Request) Job(caps session.Caps) (Job, error) {
 	}
 	return Job{
 		Directions: probe.Directions[:],
-		Method:     path.Method{Parts: parts, KnownCapacity: r.Capacity, Budget: min(r.Bytes, caps.Bytes/10*9)},
+		Method:     path.Method{Parts: parts, KnownCapacity: r.Capacity, Nominal: r.Nominal, Budget: min(r.Bytes, caps.Bytes/10*9)},
 		Time:       r.Time,
 	}, nil
 }

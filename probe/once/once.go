@@ -41,8 +41,9 @@ type Request struct {
 	Time  time.Duration `json:"time"`  // of each direction
 	Port  int           `json:"port,omitempty"`
 
-	Measure string `json:"measure,omitempty"`
-	Peer    string `json:"peer,omitempty"`
+	Measure string    `json:"measure,omitempty"`
+	Peer    string    `json:"peer,omitempty"`
+	Nominal unit.Rate `json:"nominal,omitempty"` // of the path, see path.Method
 }
 
 // Answer is the port that a serving child listens on, or the result.
@@ -115,7 +116,7 @@ func (r Request) measure(ctx context.Context, out io.Writer) error {
 
 func (r Request) run(ctx context.Context) (*path.Report, unit.Bytes, error) {
 	caps := r.caps()
-	j, err := measure.Request{Measure: r.Measure, Bytes: r.Bytes, Time: r.Time}.Job(caps)
+	j, err := measure.Request{Measure: r.Measure, Nominal: r.Nominal, Bytes: r.Bytes, Time: r.Time}.Job(caps)
 	if err != nil {
 		return nil, 0, err
 	}

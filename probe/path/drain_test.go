@@ -2,6 +2,7 @@ package path_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +76,31 @@ func TestSentAgain(t *testing.T) {
 	}
 	if a.TokenRate == nil || a.TokenRate.Joint == nil || a.TokenRate.Joint.Rate < 8e8 {
 		t.Errorf("token rate %+v", a.TokenRate.Rate)
+	}
+}
+
+// A limiter is found with trains that are not faster than what the path is said to have, and no limiter shows at least about that rate.
+func TestNominal(t *testing.T) {
+	for name, limit := range map[string]unit.Rate{"shaper": 30 * unit.Mbit, "none": 0} {
+		spec := link.Spec{Rate: unit.Gbit, Queue: link.Amount{Time: 50 * time.Millisecond}}
+		if limit > 0 {
+			spec.Bucket = &link.Bucket{Rate: limit, Size: 50_000}
+		}
+		m := path.Method{Parts: path.AllParts, Nominal: 50 * unit.Mbit, Budget: 20_000_000}
+		samples := simtest.Run(t, sim.Path{Hops: []link.Spec{spec}, Noise: 500 * time.Nanosecond}, 1, m.Next)
+		for i := range samples {
+			s := &samples[i]
+			if rate := s.SendingRate(); strings.HasPrefix(s.Purpose, "tokenrate/") && s.Count() > 10 && rate > 52e6 {
+				t.Errorf("%s: train %s has %.1f Mbit/s", name, s.Purpose, rate/1e6)
+			}
+		}
+		a := m.Estimate(samples)
+		got := a.TokenRate.Rate
+		if limit > 0 && math.Abs(got.Value/float64(limit)-1) > 0.01 {
+			t.Errorf("%s: token rate %+v, want %v", name, got, limit)
+		}
+		if limit == 0 && (got.Known() || a.TokenRate.Joint == nil || a.TokenRate.Joint.Rate < 45e6) {
+			t.Errorf("%s: token rate %+v, joint %+v: want at least about 50 Mbit/s", name, got, a.TokenRate.Joint)
+		}
 	}
 }

@@ -109,10 +109,11 @@ func (r *evaluation) nextTokenRate() (probe.Train, bool) {
 	if r.Seed {
 		return tokenrate.NarrowTokenRate{Capacity: r.capacity().Value}.Next(own)
 	}
-	t, ok := r.oursTokenRate(r.left).Next(own)
+	ours := r.oursTokenRate(r.left)
+	t, ok := ours.Next(own)
 	// A budget above the default is spent on emptying a larger bucket.
 	if !ok && r.Budget > Budget {
-		return tokenrate.Drain{Capacity: r.bound(), Left: r.left}.Next(own)
+		return tokenrate.Drain{Capacity: r.bound(), Rate: ours.Rate, Left: r.left}.Next(own)
 	}
 	return t, ok
 }
@@ -120,7 +121,11 @@ func (r *evaluation) nextTokenRate() (probe.Train, bool) {
 // oursTokenRate may spend the remaining budget and what its own trains have spent
 // already.
 func (r *evaluation) oursTokenRate(left unit.Bytes) tokenrate.Ladder {
-	return tokenrate.Ladder{Capacity: r.bound(), Budget: min(left+r.spent("tokenrate"), r.shares().tokenRate)}
+	m := tokenrate.Ladder{Capacity: r.bound(), Budget: min(left+r.spent("tokenrate"), r.shares().tokenRate)}
+	if float64(r.Nominal) < m.Capacity {
+		m.Rate = r.Nominal
+	}
+	return m
 }
 
 func (r *evaluation) readTokenRate() tokenrate.Result {

@@ -44,6 +44,9 @@ type Method struct {
 	// KnownCapacity is the capacity in bit/s of layer 2, if the user knows it. The capacity is
 	// then not measured.
 	KnownCapacity unit.Rate
+	// Nominal is the rate in bit/s of layer 2 that the path is said to have, 0 if that is not known. Whether it has less is asked with trains that are not
+	// faster: hosts receive these one by one, where those of the capacity of a fast line arrive in batches, which hide a limiter.
+	Nominal unit.Rate
 	// Seed selects the methods of the estimation seed, where it has one.
 	Seed bool
 	// Budget bounds the layer 2 bytes of all trains; 0 is the constant Budget.

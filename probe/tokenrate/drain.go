@@ -1,6 +1,7 @@
 package tokenrate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 type Drain struct {
 	// Capacity of the path in bit/s of layer 2; +Inf is unknown.
 	Capacity float64
+	// Rate is that of the trains, as of Ladder; 0 is a little less than the capacity.
+	Rate unit.Rate
 	// Left is the maximum of layer 2 bytes of the next train.
 	Left unit.Bytes
 }
@@ -61,7 +64,7 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if again {
 		bytes, rate = 2*last.Bytes(), last.Parts[0].Rate
 	} else {
-		rate = unit.Rate(drainFraction * math.Min(m.Capacity, r.Joint.Rate))
+		rate = cmp.Or(m.Rate, unit.Rate(drainFraction*math.Min(m.Capacity, r.Joint.Rate)))
 	}
 	// A train that is hardly longer than the last would show no more.
 	if m.Left < bytes {

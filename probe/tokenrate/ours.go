@@ -16,6 +16,8 @@ import (
 type Ladder struct {
 	// Capacity of the path, in bit/s of layer 2.
 	Capacity float64
+	// Rate is that of the trains, in bit/s of layer 2; 0 sends back to back. A token rate above it is not found.
+	Rate unit.Rate
 	// Budget bounds the layer 2 bytes of all trains; 0 is 5 MB.
 	Budget unit.Bytes
 	// Time bounds the total of the silences for the bucket; 0 is 0.5 s.
@@ -177,7 +179,7 @@ func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			count = maxCount
 		}
 	}
-	t = probe.Uniform(ladder, count, mtu, 0)
+	t = probe.Uniform(ladder, count, mtu, m.Rate)
 	return t, t.Bytes() <= budget
 }
 
@@ -189,8 +191,12 @@ func (m Ladder) again(r read, sent int) (t probe.Train, ok bool) {
 		return probe.Train{}, false
 	}
 	b := math.Max(math.Max(slices.Max(r.found), r.full), mtu)
-	into := math.Max(1-rate/m.Capacity, 0.05)
-	t = probe.Uniform(refill, int(1.1*b/into/(mtu+probe.Overhead))+4*minTail, mtu, 0)
+	offered := m.Capacity
+	if m.Rate > 0 {
+		offered = math.Min(offered, float64(m.Rate))
+	}
+	into := math.Max(1-rate/offered, 0.05)
+	t = probe.Uniform(refill, int(1.1*b/into/(mtu+probe.Overhead))+4*minTail, mtu, m.Rate)
 	// Double the silence each time: a bucket that was not full then holds more.
 	t.Parts[0].Pause = (time.Millisecond + time.Duration(refillFactor*b*8e9/rate)) << sent
 	return t, true

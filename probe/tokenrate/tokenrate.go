@@ -94,7 +94,8 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	r := Result{line: c, from: from}
 	if tail > limited*top || lost < policed && places > limited*top && !c.drops(from) {
 		r.Rate, r.Bucket = probe.NoEstimate("the train found no limit"), probe.NoEstimate("the train found no limit")
-		r.Joint = c.joint(tail)
+		// What was held back arrives at once, and a tail can be faster than it was sent.
+		r.Joint = c.joint(math.Min(tail, c.offered(from)))
 		return r
 	}
 	r.Policed = places > limited*top
