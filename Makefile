@@ -45,7 +45,7 @@ bench: build ## a paper's experiment: make bench BENCH=groups
 	scripts/deps bench
 	./headgate bench $(BENCH)
 
-demo: build ## the main job, live, in throwaway namespaces
+demo: build ## the main job, live, in throwaway namespaces (./headgate demo --network: all parts, on switches)
 	scripts/deps demo
 	./headgate demo
 

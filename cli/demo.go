@@ -38,10 +38,19 @@ after Ctrl-C; the next demo removes what a killed demo left. The exit code is 1 
 guarantee was missed by more than the tolerance that the table states: 5%, or 10% with
 --fast. With --engine quantum guarantees are missed: that engine is a faithful
 implementation of the older algorithm, for comparison. It has no nested groups, so
-tenants cannot divide their guarantees.`,
+tenants cannot divide their guarantees.
+
+With --network it is another demo, of about two minutes: two sites of hosts, six OpenFlow
+switches (Open vSwitch) and two long paths of different delay and loss. Hosts measure that
+a link gives less than its port says; a program reserves bandwidth, takes a counter-offer,
+and lends what it leaves unused; relay agents carry an unmodified curl over both paths; and
+a link is cut and healed. At the end each promise is compared with what was delivered.
+--seed draws another network. With --serve it stays up afterwards.`,
 		Example: `  headgate demo
   headgate demo --fast -o json
   headgate demo --serve
+  headgate demo --network
+  headgate demo --network --seed 7 --serve
   headgate demo --keep
   headgate demo --end`,
 		Args: cobra.NoArgs,
@@ -51,13 +60,21 @@ tenants cannot divide their guarantees.`,
 	fast := c.Flags().Bool("fast", false, "short phases, measured with a larger tolerance")
 	keep := c.Flags().Bool("keep", false, "keep the network, the service and the groups at the end")
 	serve := c.Flags().Bool("serve", false, "run the service with traffic until it is stopped, and print how to log in")
+	network := c.Flags().Bool("network", false, "the demo of a network: two sites, six switches and two long paths")
+	seed := c.Flags().Uint64("seed", 1, "draws the rates, delays and losses of the network of --network")
 	end := c.Flags().Bool("end", false, "only stop and remove demos that are served, or were kept or killed")
 	output := outputFlag(c)
 	c.MarkFlagsMutuallyExclusive("keep", "serve", "end")
+	for _, other := range []string{"keep", "end", "fast", "engine"} {
+		c.MarkFlagsMutuallyExclusive("network", other)
+	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		name := group.Engine(*engine)
 		if _, ok := a.engines[name]; !ok {
 			return usageError{fmt.Errorf("--engine %s is unknown: set %s", *engine, joinEngines(a.observer().EngineNames())), c.CommandPath()}
+		}
+		if c.Flags().Changed("seed") && !*network {
+			return usageError{errors.New("--seed draws the network of --network: add --network, or omit --seed"), c.CommandPath()}
 		}
 		if os.Geteuid() != 0 {
 			return fmt.Errorf("cannot create network namespaces and load eBPF programs: %w: run demo as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
@@ -69,22 +86,38 @@ tenants cannot divide their guarantees.`,
 		defer stop()
 		o := a.demoOptions(*output)
 		o.Engine, o.Fast, o.Keep = name, *fast, *keep
-		if *serve {
-			return demoError(demo.Serve(ctx, o, func(access *demo.Access) error { return a.print(*output, access, access.Write) }))
+		o.Seed = *seed
+		ready := func(access *demo.Access) error { return a.print(*output, access, access.Write) }
+		switch {
+		case *network && *serve:
+			return demoError(demo.ServeNetwork(ctx, o, ready))
+		case *serve:
+			return demoError(demo.Serve(ctx, o, ready))
+		case *network:
+			result, err := demo.RunNetwork(ctx, o)
+			if err != nil {
+				return demoError(err)
+			}
+			return a.judged(*output, result, result.Write, result.OK)
 		}
 		result, err := demo.Run(ctx, o)
 		if err != nil {
 			return demoError(err)
 		}
-		if err := a.print(*output, result, result.Write); err != nil {
-			return err
-		}
-		if !result.OK {
-			return errReported
-		}
-		return nil
+		return a.judged(*output, result, result.Write, result.OK)
 	}
 	return c
+}
+
+// judged prints a result, and returns errReported if it is not good.
+func (a *app) judged(f format, result any, write func(io.Writer) error, ok bool) error {
+	if err := a.print(f, result, write); err != nil {
+		return err
+	}
+	if !ok {
+		return errReported
+	}
+	return nil
 }
 
 func joinEngines(names []group.Engine) (s string) {

@@ -13,6 +13,12 @@ func TestDemoUsage(t *testing.T) {
 	if r := w.run("demo", "--engine", "frob"); r.code != exitUsage || !strings.Contains(r.err, "htb or quantum") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
+	if r := w.run("demo", "--seed", "7"); r.code != exitUsage || !strings.Contains(r.err, "add --network") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	if r := w.run("demo", "--network", "--fast"); r.code != exitUsage || !strings.Contains(r.err, "network") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
 	if r := w.run("top", "--interval", "1ms"); r.code != exitUsage || !strings.Contains(r.err, "100ms to 1h") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/lab"
 )
 
@@ -38,20 +37,20 @@ func makeDir(name string) (string, error) {
 
 // End stops and removes demos that are served, or were kept or killed.
 func End(o Options) error {
-	p := newPlay(o, &lineStage{w: o.Out})
-	stopped, err := p.stopServed()
+	d := &deployment{Options: o, stage: &lineStage{w: o.Out}}
+	stopped, err := d.stopServed()
 	if err != nil {
 		return err
 	}
-	removed, err := p.sweep(true)
+	removed, err := d.sweep(true)
 	if err == nil && stopped+removed == 0 {
-		p.stage.say("No demo to stop or remove.")
+		d.stage.say("No demo to stop or remove.")
 	}
 	return err
 }
 
 // sweep removes what killed demos left, and if kept is true, also kept demos. It returns how many.
-func (p *play) sweep(kept bool) (removed int, err error) {
+func (d *deployment) sweep(kept bool) (removed int, err error) {
 	labs, err := lab.Leftovers()
 	if err != nil {
 		return removed, err
@@ -64,7 +63,7 @@ func (p *play) sweep(kept bool) (removed int, err error) {
 		}
 		// A network that is too broken to enter has no groups.
 		if old, err := lab.Attach(l.Name); err == nil {
-			if err = errors.Join(p.clearHosts(old), old.Close()); err != nil {
+			if err = errors.Join(d.clearHosts(old), old.Close()); err != nil {
 				return removed, fmt.Errorf("cannot remove the groups of demo %s: %w", l.Name, err)
 			}
 		}
@@ -73,9 +72,9 @@ func (p *play) sweep(kept bool) (removed int, err error) {
 		}
 		removed++
 		if l.Kept {
-			p.stage.say(fmt.Sprintf("Removed the kept demo %s.", l.Name))
+			d.stage.say(fmt.Sprintf("Removed the kept demo %s.", l.Name))
 		} else {
-			p.stage.say(fmt.Sprintf("Removed the remains of the killed demo %s.", l.Name))
+			d.stage.say(fmt.Sprintf("Removed the remains of the killed demo %s.", l.Name))
 		}
 	}
 	dirs, _ := filepath.Glob(filepath.Join(Dir, "*"))
@@ -91,7 +90,7 @@ func (p *play) sweep(kept bool) (removed int, err error) {
 
 // stopServed sends SIGTERM to demos that are served, and waits until they have cleaned up. It
 // returns how many.
-func (p *play) stopServed() (stopped int, err error) {
+func (d *deployment) stopServed() (stopped int, err error) {
 	served := func(l lab.Leftover) bool { return nameRE.MatchString(l.Name) && l.Held && l.InUse }
 	labs, err := lab.Leftovers()
 	if err != nil {
@@ -117,43 +116,44 @@ func (p *play) stopServed() (stopped int, err error) {
 			}
 		}
 		stopped++
-		p.stage.say(fmt.Sprintf("Stopped the served demo %s.", l.Name))
+		d.stage.say(fmt.Sprintf("Stopped the served demo %s.", l.Name))
 	}
 	return stopped, nil
 }
 
 // clearHosts stops the processes in a demo's network, because its agents would apply the groups
 // again, and removes the groups, because a part of them is outside the namespaces.
-func (p *play) clearHosts(l *lab.Lab) error {
+func (d *deployment) clearHosts(l *lab.Lab) error {
 	err := l.End()
-	for _, name := range scenario.Hosts {
-		if host, found := l.Host(name); found == nil {
-			err = errors.Join(err, host.Do(func() error { return p.Clear(scenario.Dev) }))
+	for _, device := range l.Topology.Devices() {
+		if host, found := l.Host(device.Node); found == nil {
+			err = errors.Join(err, host.Do(func() error { return d.Clear(device.Device) }))
 		}
 	}
 	return err
 }
 
-// clean removes the service, the groups, the network and the configuration, and checks that
-// nothing is left. It stores the outcome in result, unless result is nil.
-func (p *play) clean(result *Result) error {
-	name := p.lab.Topology.Name
-	p.stopProcesses()
-	err := errors.Join(
-		p.clearHosts(p.lab),
-		p.lab.Close(),
+// clean removes the service, the groups, the network and the configuration, and returns what is left.
+func (d *deployment) clean() (left []string, err error) {
+	name := d.lab.Topology.Name
+	d.stopProcesses()
+	err = errors.Join(
+		d.clearHosts(d.lab),
+		d.lab.Close(),
 		os.RemoveAll(filepath.Join(Dir, name)),
 	)
 	_ = os.Remove(Dir) // fails unless this was the last demo
-	left := remains(name)
-	cleaned := err == nil && len(left) == 0
+	return remains(name), err
+}
+
+// cleanServed is clean, and says the outcome.
+func (d *deployment) cleanServed() error {
+	left, err := d.clean()
 	switch {
-	case result != nil:
-		result.Left, result.CleanedUp, result.OK = left, cleaned, result.OK && cleaned
-	case cleaned:
-		p.stage.say("", fmt.Sprintf("Cleaned up: the network %s and all in it are removed.", name))
 	case len(left) > 0:
-		p.stage.say("", "NOT cleaned up: "+strings.Join(left, ", "))
+		d.stage.say("", "NOT cleaned up: "+strings.Join(left, ", "))
+	case err == nil:
+		d.stage.say("", fmt.Sprintf("Cleaned up: the network %s and all in it are removed.", d.lab.Topology.Name))
 	}
 	return err
 }

@@ -21,7 +21,7 @@ import (
 // TestShowCommand: a shown command fits a terminal, and is valid in a shell.
 func TestShowCommand(t *testing.T) {
 	var b strings.Builder
-	p := &play{stage: &lineStage{w: &b}}
+	p := &deployment{stage: &lineStage{w: &b}}
 	args := []string{"assign", "shop/export", "--server", "shop", "--host", "host1", "--dev", "uplink", "--output", "table", "--conn", "tcp 10.0.0.1:9000 10.0.6.2:40000"}
 	p.showCommand(scenario.Controller, args, " &")
 	for line := range strings.Lines(b.String()) {

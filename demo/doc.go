@@ -7,6 +7,8 @@
 //	Serve  keeps the service up, with traffic, for the user to log in
 //	End    removes what other demos left
 //
+// RunNetwork and ServeNetwork do the same with a network of two sites, of which package demo/sites has the network, the traffic and the promises.
+//
 // The service is made of the program itself: the demo starts its executable as controller,
 // agents and commands in the namespaces, as an operator does. All files are below Dir. The
 // network namespace of the caller is not changed. Root is required.

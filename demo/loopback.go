@@ -35,8 +35,8 @@ func listenLoopback() (net.Listener, error) {
 }
 
 // dialController connects to the controller from within its own network namespace.
-func (p *play) dialController(ctx context.Context) (net.Conn, error) {
-	return dialFrom(p.lab.Node(scenario.Controller))(ctx, "tcp", net.JoinHostPort(p.address, port))
+func (d *deployment) dialController(ctx context.Context) (net.Conn, error) {
+	return dialFrom(d.lab.Node(scenario.Controller))(ctx, "tcp", net.JoinHostPort(d.address, port))
 }
 
 // forward forwards connections to the controller until ctx ends. TLS is end to end.

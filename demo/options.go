@@ -11,8 +11,9 @@ import (
 // Options are what a demo needs of the program.
 type Options struct {
 	Engine group.Engine
-	Fast   bool // short phases, measured with a larger tolerance
-	Keep   bool // Run keeps the network, the service and the groups at the end
+	Fast   bool   // short phases, measured with a larger tolerance
+	Seed   uint64 // of the network of RunNetwork
+	Keep   bool   // Run keeps the network, the service and the groups at the end
 
 	// Out shows the progress as lines. If Width is not 0, Out is a terminal with so many
 	// columns, and Run shows a live view on it, with the keys from In.

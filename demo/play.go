@@ -21,21 +21,13 @@ import (
 
 // play is a running scenario.
 type play struct {
-	Options
+	deployment
 	scenario scenario.Scenario
-	stage    stage
-	lab      *lab.Lab
-	dir      string // the directory of all files of the demo
 
-	// The service: its addresses, API clients and processes.
-	address, url, pin string
-	served            bool // also on this machine's loopback
-	operator          *client
-	program           *tenantProgram
-	stranger          []Request // requests of a tenant for another tenant's group
-	changes           []Change
-	processes         []*process
-	agents            [len(scenario.Hosts)]*process
+	program  *tenantProgram
+	stranger []Request // requests of a tenant for another tenant's group
+	changes  []Change
+	agents   [len(scenario.Hosts)]*process
 
 	session *traffic.Session
 	began   time.Time // start of the traffic
@@ -62,7 +54,7 @@ const (
 )
 
 func newPlay(o Options, s stage) *play {
-	return &play{Options: o, scenario: scenario.New(o.Engine, o.Fast), stage: s, others: map[string]*[2]shaper.State{}}
+	return &play{deployment: deployment{Options: o, stage: s}, scenario: scenario.New(o.Engine, o.Fast), others: map[string]*[2]shaper.State{}}
 }
 
 // Run creates the network, runs the scenario in it, and removes it, also when ctx ends.
@@ -91,7 +83,15 @@ func (p *play) run(ctx context.Context) (result *Result, err error) {
 			return
 		}
 		p.stage.status("cleaning up")
-		err = errors.Join(err, p.clean(result))
+		left, failed := p.clean()
+		err = errors.Join(err, failed)
+		switch {
+		case result != nil:
+			result.Left, result.CleanedUp = left, err == nil && len(left) == 0
+			result.OK = result.OK && result.CleanedUp
+		case len(left) > 0:
+			p.stage.say("", "NOT cleaned up: "+strings.Join(left, ", "))
+		}
 	}()
 	// Show the warnings of other packages on the stage.
 	old := slog.Default()
@@ -105,15 +105,9 @@ func (p *play) run(ctx context.Context) (result *Result, err error) {
 }
 
 // build removes what killed demos left, and creates the network.
-func (p *play) build(ctx context.Context, options ...lab.Option) (err error) {
-	if _, err := p.sweep(false); err != nil {
-		return err
-	}
-	name := lab.UniqueName(prefix)
-	p.stage.say("", "Two tenants, media and shop, share three hosts, all in network namespaces of", "this machine. Each host has an agent, configured by one controller:", "")
-	p.stage.say(strings.Split(scenario.Picture(), "\n")...)
-	p.lab, err = lab.Up(ctx, scenario.Topology(name), options...)
-	return err
+func (p *play) build(ctx context.Context, options ...lab.Option) error {
+	return p.create(ctx, scenario.Topology(lab.UniqueName(prefix)), []string{"Two tenants, media and shop, share three hosts, all in network namespaces of",
+		"this machine. Each host has an agent, configured by one controller:"}, scenario.Picture(), options...)
 }
 
 // perform runs the traffic through all phases, and judges the result.
@@ -242,6 +236,3 @@ func (p *play) readOthers(edge int) (err error) {
 	}
 	return nil
 }
-
-// leave keeps the network and the processes in it when this process exits.
-func (p *play) leave() error { return errors.Join(p.lab.Leave(), p.lab.Close()) }

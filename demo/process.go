@@ -25,15 +25,15 @@ type process struct {
 
 // nodeProgram returns a command of this program in a node, with the environment of the demo's
 // service.
-func (p *play) nodeProgram(ctx context.Context, node string, args ...string) (*lab.Cmd, error) {
+func (d *deployment) nodeProgram(ctx context.Context, node string, args ...string) (*lab.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := p.lab.Node(node).Command(ctx, self, args...)
-	c.Dir = p.dir
+	c := d.lab.Node(node).Command(ctx, self, args...)
+	c.Dir = d.dir
 	// Logins, and the state of agents and commands, are in the demo's directory.
-	c.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+p.dir), p.Env(filepath.Join(p.dir, "state"))...)
+	c.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+d.dir), d.Env(filepath.Join(d.dir, "state"))...)
 	// A process group of its own, so that a terminal's Ctrl-C reaches only this process, which
 	// stops the others in order. Not a session of its own: the scheduler divides the processors among
 	// sessions (sched(7), autogroup), and this session's threads that keep the processors awake
@@ -43,26 +43,26 @@ func (p *play) nodeProgram(ctx context.Context, node string, args ...string) (*l
 }
 
 // start starts a process of the service. Its output goes to a file, because it may outlive this process.
-func (p *play) start(ctx context.Context, name, node string, args ...string) (*process, error) {
-	d := &process{name: name, log: filepath.Join(p.dir, node+".log"), gone: make(chan struct{})}
-	log, err := os.Create(d.log)
+func (d *deployment) start(ctx context.Context, name, node string, args ...string) (*process, error) {
+	one := &process{name: name, log: filepath.Join(d.dir, node+".log"), gone: make(chan struct{})}
+	log, err := os.Create(one.log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	if d.cmd, err = p.nodeProgram(context.WithoutCancel(ctx), node, args...); err != nil {
+	if one.cmd, err = d.nodeProgram(context.WithoutCancel(ctx), node, args...); err != nil {
 		return nil, err
 	}
-	d.cmd.Stdout, d.cmd.Stderr = log, log
-	if err := d.cmd.Start(); err != nil {
+	one.cmd.Stdout, one.cmd.Stderr = log, log
+	if err := one.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the %s: %w", name, err)
 	}
 	go func() {
-		_ = d.cmd.Wait()
-		close(d.gone)
+		_ = one.cmd.Wait()
+		close(one.gone)
 	}()
-	p.processes = append(p.processes, d)
-	return d, nil
+	d.processes = append(d.processes, one)
+	return one, nil
 }
 
 // output returns the output of the process so far.
@@ -111,14 +111,14 @@ const (
 
 // stopProcesses stops the service. It stops the agents before the controller, so that they do not
 // log errors about it.
-func (p *play) stopProcesses() {
-	for i := len(p.processes) - 1; i >= 0; i-- {
-		_ = p.processes[i].cmd.Process.Signal(syscall.SIGTERM)
+func (d *deployment) stopProcesses() {
+	for i := len(d.processes) - 1; i >= 0; i-- {
+		_ = d.processes[i].cmd.Process.Signal(syscall.SIGTERM)
 	}
 	late := time.After(stopTimeout)
-	for _, d := range p.processes {
+	for _, one := range d.processes {
 		select {
-		case <-d.gone:
+		case <-one.gone:
 		case <-late:
 			return // removing the lab kills the others
 		}
@@ -126,13 +126,13 @@ func (p *play) stopProcesses() {
 }
 
 // headgate shows a headgate command, runs it in a node, and returns its output.
-func (p *play) headgate(ctx context.Context, node string, args ...string) (string, error) {
-	p.showCommand(node, args, "")
-	return p.runSilently(ctx, node, args...)
+func (d *deployment) headgate(ctx context.Context, node string, args ...string) (string, error) {
+	d.showCommand(node, args, "")
+	return d.runSilently(ctx, node, args...)
 }
 
 // showCommand shows a command as typed in a shell, in lines of at most 80 cells.
-func (p *play) showCommand(node string, args []string, end string) {
+func (d *deployment) showCommand(node string, args []string, end string) {
 	words := make([]string, len(args))
 	for i := range args { // do not break quoted arguments
 		words[i] = strings.ReplaceAll(shellWords(args[i:i+1]), " ", "\x00")
@@ -144,13 +144,13 @@ func (p *play) showCommand(node string, args []string, end string) {
 		if i+1 < len(lines) {
 			line += " \\"
 		}
-		p.stage.say(line)
+		d.stage.say(line)
 	}
 }
 
 // runSilently runs a headgate command in a node and returns its output, without showing the command.
-func (p *play) runSilently(ctx context.Context, node string, args ...string) (string, error) {
-	c, err := p.nodeProgram(ctx, node, args...)
+func (d *deployment) runSilently(ctx context.Context, node string, args ...string) (string, error) {
+	c, err := d.nodeProgram(ctx, node, args...)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +163,9 @@ func (p *play) runSilently(ctx context.Context, node string, args ...string) (st
 	if err != nil {
 		return "", fmt.Errorf("headgate %s: %w: %s", shellWords(args), err, strings.TrimSpace(errs.String()+out.String()))
 	}
-	p.stage.say(indented(strings.TrimSpace(errs.String()))...)
+	for _, line := range indented(strings.TrimSpace(errs.String())) {
+		d.stage.say(text.Wrap(strings.TrimSpace(line), "    ", 78)...)
+	}
 	return strings.TrimRight(out.String(), "\n"), nil
 }
 
@@ -188,8 +190,8 @@ func shellWords(args []string) string {
 }
 
 // writeFile writes a file in the demo's directory, which is the working directory of commands.
-func (p *play) writeFile(name, text string) error {
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+func (d *deployment) writeFile(name, text string) error {
+	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("cannot write a file of the demo: %w", err)
 	}
 	return nil

@@ -24,6 +24,8 @@ type Access struct {
 	Pin     string  `json:"pin"`
 	Network string  `json:"network"`
 	Logins  []Login `json:"logins"`
+
+	commands string // to begin with
 }
 
 // Login is the token of the operator, or of a tenant.
@@ -35,43 +37,60 @@ type Login struct {
 
 // Serve runs the service with changing traffic until ctx ends, and then removes it. It calls
 // ready when users can log in.
-func Serve(ctx context.Context, o Options, ready func(*Access) error) (err error) {
+func Serve(ctx context.Context, o Options, ready func(*Access) error) error {
 	p := newPlay(o, &lineStage{w: o.Out})
-	p.served = true
+	return p.serve(ctx, served{
+		build: p.build, start: p.service, tenants: scenario.Tenants, commands: groupCommands,
+		flows: func() []traffic.Flow { return p.scenario.Repeated(sessionLength) },
+	}, ready)
+}
+
+// served is what a demo that is served differs in.
+type served struct {
+	build    func(context.Context, ...lab.Option) error
+	start    func(context.Context) error // everything, before users log in
+	tenants  []string
+	commands string // to begin with
+	flows    func() []traffic.Flow
+}
+
+// serve runs a demo until ctx ends, and then removes it.
+func (d *deployment) serve(ctx context.Context, s served, ready func(*Access) error) (err error) {
+	d.served = true
 	listener, err := listenLoopback()
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	if err := p.build(ctx, lab.Held()); err != nil {
+	if err := s.build(ctx, lab.Held()); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.clean(nil)) }()
-	if err := p.service(ctx); err != nil {
+	defer func() { err = errors.Join(err, d.cleanServed()) }()
+	if err := s.start(ctx); err != nil {
 		return err
 	}
 	forwarding, stop := context.WithCancel(ctx)
 	var forwarder sync.WaitGroup
-	forwarder.Go(func() { forward(forwarding, listener, p.dialController) })
+	forwarder.Go(func() { forward(forwarding, listener, d.dialController) })
 	defer forwarder.Wait()
 	defer stop()
-	access, err := p.access(listener.Addr())
+	access, err := d.access(listener.Addr(), s)
 	if err != nil {
 		return err
 	}
 	if err := ready(access); err != nil {
 		return err
 	}
-	return p.runTraffic(ctx)
+	return d.runTraffic(ctx, s.flows())
 }
 
 // access collects the addresses and tokens for the user.
-func (p *play) access(at net.Addr) (*Access, error) {
-	r := &Access{URL: "https://" + at.String(), Pin: p.pin, Network: p.lab.Topology.Name}
-	for _, tenant := range append([]string{""}, scenario.Tenants...) {
-		file := filepath.Join(p.dir, tenant+".token")
+func (d *deployment) access(at net.Addr, s served) (*Access, error) {
+	r := &Access{URL: "https://" + at.String(), Pin: d.pin, Network: d.lab.Topology.Name, commands: s.commands}
+	for _, tenant := range append([]string{""}, s.tenants...) {
+		file := filepath.Join(d.dir, tenant+".token")
 		if tenant == "" {
-			file = filepath.Join(p.dir, scenario.Controller, "operator.token")
+			file = filepath.Join(d.dir, scenario.Controller, "operator.token")
 		}
 		token, err := os.ReadFile(file)
 		if err != nil {
@@ -93,7 +112,7 @@ authority, with the pin %[2]s. Tokens to log in with:
 
 `
 
-const accessCommands = `
+const groupCommands = `
 On the command line, as the operator:
   headgate login %[1]s --profile demo \
       --pin %[2]s \
@@ -114,7 +133,7 @@ func (r *Access) Write(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "  %-14s%s\n", who, l.Token)
 	}
-	fmt.Fprintf(&b, accessCommands, r.URL, r.Pin, r.Logins[0].File, r.Network)
+	fmt.Fprintf(&b, r.commands, r.URL, r.Pin, r.Logins[0].File, r.Network)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -124,10 +143,10 @@ func (r *Access) Write(w io.Writer) error {
 const sessionLength = 10 * time.Minute
 
 // runTraffic generates traffic until ctx ends or the controller exits.
-func (p *play) runTraffic(ctx context.Context) error {
+func (d *deployment) runTraffic(ctx context.Context, flows []traffic.Flow) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	controller := p.processes[0]
+	controller := d.processes[0]
 	go func() {
 		select {
 		case <-controller.gone:
@@ -135,13 +154,12 @@ func (p *play) runTraffic(ctx context.Context) error {
 		case <-running.Done():
 		}
 	}()
-	flows := p.scenario.Repeated(sessionLength)
 	for running.Err() == nil {
-		session, err := traffic.Start(running, p.lab.Host, flows, traffic.Options{Duration: sessionLength})
+		session, err := traffic.Start(running, d.lab.Host, flows, traffic.Options{Duration: sessionLength})
 		if err != nil {
 			// The user may have left a group too little bandwidth to connect.
 			if sleep.Until(running, time.Now().Add(time.Second)) {
-				p.stage.say(fmt.Sprintf("Cannot start the traffic, retrying: %v", err))
+				d.stage.say(fmt.Sprintf("Cannot start the traffic, retrying: %v", err))
 			}
 			continue
 		}
@@ -152,3 +170,14 @@ func (p *play) runTraffic(ctx context.Context) error {
 	}
 	return nil
 }
+
+const networkCommands = `
+On the command line, as the operator:
+  headgate login %[1]s --profile demo \
+      --pin %[2]s \
+      --token-file %[3]s
+  headgate network show --server demo
+  headgate reserve top --server demo
+In the network itself:
+  headgate lab exec app --lab %[4]s -- ping db
+`

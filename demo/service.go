@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"headgate.dev/headgate/config"
 	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/unit"
@@ -16,15 +13,12 @@ import (
 
 // service starts the controller and the hosts' agents, creates the tenants, and configures the
 // hosts, by commands and the API as an operator does.
-func (p *play) service(ctx context.Context) (err error) {
-	if p.dir, err = makeDir(p.lab.Topology.Name); err != nil {
-		return err
-	}
+func (p *play) service(ctx context.Context) error {
 	for _, step := range []struct {
 		status string
 		do     func(*play, context.Context) error
 	}{
-		{"starting the controller", (*play).startController},
+		{"starting the controller", func(p *play, ctx context.Context) error { return p.startController(ctx) }},
 		{"creating tenants and hosts", (*play).makeTenants},
 		{"joining three hosts", (*play).joinHosts},
 		{"configuring the hosts' links", (*play).configureHosts},
@@ -36,38 +30,6 @@ func (p *play) service(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-// startController starts the controller in a node of its own, and logs the operator in.
-func (p *play) startController(ctx context.Context) error {
-	a, err := p.lab.Node(scenario.Controller).Addr(false)
-	if err != nil {
-		return err
-	}
-	p.address, p.url = a.String(), fmt.Sprintf("https://%v:%d", a, config.APIPort)
-	p.stage.say("", "The commands run in "+p.dir+", which has all files.", "Start the controller, with an etcd of its own, and log its operator in:", "")
-	args := []string{"controller", "--listen", p.address, "--data", scenario.Controller}
-	if p.served {
-		args = append(args, "--certificate-for", loopback)
-	}
-	p.showCommand(scenario.Controller, args, " &")
-	c, err := p.start(ctx, scenario.Controller, scenario.Controller, args...)
-	if err != nil {
-		return err
-	}
-	if err := c.await(ctx, "the controller did not start", func() bool { return strings.Contains(c.output(), "serving https://") }); err != nil {
-		return err
-	}
-	_, after, _ := strings.Cut(c.output(), "certificate pin ")
-	p.pin, _, _ = strings.Cut(after, "\n")
-	file := filepath.Join(scenario.Controller, "operator.token")
-	token, err := os.ReadFile(filepath.Join(p.dir, file))
-	if err != nil {
-		return err
-	}
-	p.operator = p.caller(scenario.Controller, strings.TrimSpace(string(token)))
-	_, err = p.headgate(ctx, scenario.Controller, "login", p.url, "--pin", p.pin, "--token-file", file)
-	return err
 }
 
 // makeTenants creates the tenants and the hosts.
@@ -101,25 +63,14 @@ func (p *play) joinHosts(ctx context.Context) error {
 		} else {
 			run = p.runSilently
 		}
-		token, err := run(ctx, scenario.Controller, "token", "create", host, "--server", "default", "--role", "agent", "--host", host)
+		agent, err := p.join(ctx, host, run)
 		if err != nil {
 			return err
 		}
-		file := host + ".token"
-		if err := p.writeFile(file, token+"\n"); err != nil {
-			return err
-		}
-		if _, err := run(ctx, host, "agent", "join", p.url, "--host", host, "--token-file", file, "--pin", p.pin, "--dir", host); err != nil {
-			return err
-		}
-		// A socket of its own, because an agent of this machine may have the default one.
-		agent := []string{"agent", "--dir", host, "--socket", filepath.Join(host, "agent.sock")}
+		p.agents[i] = agent
 		if i == 0 {
-			p.showCommand(host, agent, " &")
+			p.showCommand(host, agentArguments(host), " &")
 			p.stage.say("  ... and the same on " + strings.Join(scenario.Hosts[1:], " and "))
-		}
-		if p.agents[i], err = p.start(ctx, "agent on "+host, host, agent...); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -25,9 +25,9 @@ type client struct {
 }
 
 // caller returns an API client that connects from a node.
-func (p *play) caller(node, token string) *client {
-	return &client{p.url, token, &http.Client{Timeout: timeout, Transport: &http.Transport{
-		TLSClientConfig: pki.Pinned(p.address, p.pin), DialContext: dialFrom(p.lab.Node(node)), ForceAttemptHTTP2: true,
+func (d *deployment) caller(node, token string) *client {
+	return &client{d.url, token, &http.Client{Timeout: timeout, Transport: &http.Transport{
+		TLSClientConfig: pki.Pinned(d.address, d.pin), DialContext: dialFrom(d.lab.Node(node)), ForceAttemptHTTP2: true,
 	}}}
 }
 

@@ -7,6 +7,8 @@
 //	budget.go    a relay inside a reservation
 //	measured.go  a link that gives less than its port says
 //	proportion.go  a collective set inside a reservation
+//	whole.go     demo --network
+//	journey.go   docs/tour.md
 //
 // net.go has the network, and echo.go the programs at both ends.
 package loop
@@ -26,12 +28,12 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: [][]string{{"ovs-vswitchd", "--version"}},
-		Cases: slices.Concat(redirectCases(), manyCases(), directCases(), measuredCases(), budgetCases(), proportionCases()),
+		Cases: slices.Concat(redirectCases(), manyCases(), directCases(), measuredCases(), budgetCases(), proportionCases(), wholeCases(d.Seed()), journeyCases()),
 	}
 }
 
-const about = `**Left out**: hardware switches, more than two paths and two agents, IPv6 (the tests have it), several controllers, and the rows for which there is no
-case yet. A smoke run (--quick) opens fewer connections.
+const about = `**Left out**: hardware switches, more than two paths and two agents, IPv6 (the tests have it), several controllers, and in journey the time to
+read. A smoke run (--quick) opens fewer connections.
 
 The network is that of the relay's thesis: two edge switches, two core switches, two agents.
 
