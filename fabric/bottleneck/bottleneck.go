@@ -67,8 +67,8 @@ func Find(capacity func(fabric.LinkID) unit.Rate, all []Measurement) (found []Fi
 	found = slices.DeleteFunc(found, func(f Finding) bool {
 		return !f.Known() && slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return known[l] })
 	})
-	alone := func(f Finding) bool { return f.Known() }
-	found = append(slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return !alone(f) }), join(slices.DeleteFunc(found, alone))...)
+	lists := slices.DeleteFunc(slices.Clone(found), Finding.Known)
+	found = append(slices.DeleteFunc(found, func(f Finding) bool { return !f.Known() }), join(lists)...)
 	slices.SortFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(len(a.Links), len(b.Links)), slices.CompareFunc(a.Links, b.Links, fabric.LinkID.Compare), cmp.Compare(b.Rate, a.Rate))
 	})
