@@ -66,8 +66,8 @@ func TestTour(t *testing.T) {
 			rate, _ := strconv.ParseFloat(m[1], 64)
 			rates = append(rates, rate)
 		}
-		if len(rates) != 2 || rates[1] < 20 {
-			t.Errorf("iperf3 had %v Mbit/s, as it is and carried: want 20 or more of 30 that are reserved\n%s", rates, out)
+		if len(rates) != 2 || rates[1] < 20 || rates[0] > rates[1]/2 {
+			t.Errorf("iperf3 had %v Mbit/s beside UDP, as it is and carried: want less than half, and 20 or more of 30 that are reserved\n%s", rates, out)
 		}
 		if !strings.Contains(string(out), "2 were redirected") { // iperf3 has two connections
 			t.Errorf("the network does not say that it redirected 2 connections:\n%s", out)
