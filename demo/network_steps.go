@@ -18,7 +18,7 @@ func wrapped(t string) []string { return text.Wrap(t, "  ", 78) }
 
 // measure has the hosts measure, until the controller has a capacity that was measured.
 func (p *networkPlay) measure(ctx context.Context) error {
-	schedule := "measures: [{measure: path, every: 12h}]\nbytes: 20MB\nbudget: 2GB\nhosts:\n"
+	schedule := "measures: [{measure: path, every: 12h}]\nbytes: 8MB\nbudget: 1GB\nhosts:\n"
 	for _, h := range sites.Hosts {
 		schedule += fmt.Sprintf("  - {host: %s, links: [wan]}\n", h)
 	}

@@ -42,7 +42,7 @@ func failureCases() (all []bench.Case) {
 // diamond is two paths from s1 to s4, over s2 and over s3. h1 and h2 are at s1 and send to h3 and h4 at s4.
 func diamond() design {
 	const line = 50 * unit.Mbit
-	return design{nodes: 4, cables: []cable{{1, 2, line}, {2, 4, line}, {1, 3, line}, {3, 4, line}}, hosts: []host{{at: 1}, {at: 1}, {at: 4}, {at: 4}}}
+	return design{nodes: 4, cables: []cable{{1, 2, line, 0}, {2, 4, line, 0}, {1, 3, line, 0}, {3, 4, line, 0}}, hosts: []host{{at: 1}, {at: 1}, {at: 4}, {at: 4}}}
 }
 
 // smoke reports whether a smoke run has the case.

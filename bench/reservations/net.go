@@ -43,6 +43,7 @@ type design struct {
 type cable struct {
 	a, b int
 	rate unit.Rate
+	cost int // 0 is the default
 }
 
 // host is at a switch, with the rate of its line; 0 is as fast as the machine.
@@ -58,7 +59,7 @@ type host struct {
 //	               s2 --------- s5
 //	   h4 h5 - s3 -'             '- s6 - h9 h10
 func thesis(rate unit.Rate) design {
-	d := design{nodes: 6, cables: []cable{{1, 2, rate}, {3, 2, rate}, {2, 5, rate}, {5, 4, rate}, {5, 6, rate}}}
+	d := design{nodes: 6, cables: []cable{{1, 2, rate, 0}, {3, 2, rate, 0}, {2, 5, rate, 0}, {5, 4, rate, 0}, {5, 6, rate, 0}}}
 	for _, at := range []int{1, 1, 1, 3, 3, 4, 4, 4, 6, 6} {
 		d.hosts = append(d.hosts, host{at: at, rate: rate * 3 / 5})
 	}
@@ -67,7 +68,7 @@ func thesis(rate unit.Rate) design {
 
 // dumbbell is senders at s1 and receivers at s2, with a link of a rate between them. Host i sends to host i + pairs.
 func dumbbell(rate unit.Rate, pairs int) design {
-	d := design{nodes: 2, cables: []cable{{1, 2, rate}}}
+	d := design{nodes: 2, cables: []cable{{1, 2, rate, 0}}}
 	for i := range 2 * pairs {
 		d.hosts = append(d.hosts, host{at: 1 + i/pairs})
 	}
@@ -270,7 +271,7 @@ func (n *network) file() (string, error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "  - {ends: [%s, %s], capacity: %v}\n", from, to, c.rate)
+		fmt.Fprintf(&b, "  - {ends: [%s, %s], capacity: %v, cost: %d}\n", from, to, c.rate, max(c.cost, 1))
 	}
 	if !d.routers {
 		return b.String(), nil
