@@ -10,6 +10,7 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/lab/link"
 	"headgate.dev/headgate/lab/traffic"
 	"headgate.dev/headgate/unit"
@@ -47,9 +48,11 @@ func measuredCases() (all []bench.Case) {
 			Name: id, Run: l.run, Takes: bench.Takes(bench.Pick(l.smoke(), 100*time.Second, 0), 5*time.Minute),
 			Claims: []bench.Claim{
 				bench.NewClaim(id+"/unaware", "what a reservation of 80 % of the port gets of it, beside as much that is not reserved, while the limiter is not known: "+l.what, below80),
-				bench.NewClaim(id+"/found", "links that the schedule finds, of the one with the limiter", foundIt),
+				bench.NewClaim(id+"/found", "links that the schedule finds in the direction of the reservation, of the one with the limiter", foundIt),
+				bench.NewClaim(id+"/back", "links that it finds in the other direction", bench.Target{Op: bench.Measured, Unit: "links"}),
 				bench.NewClaim(id+"/wrong", "other links that it takes to be weak, or that are suspected with it", noWrong),
-				bench.NewClaim(id+"/error", "the measured capacity, of that of the limiter", bench.Target{Op: bench.Measured, Unit: "%"}),
+				bench.NewClaim(id+"/error", "difference of the measured capacity from that of the limiter", bench.Target{Op: bench.Measured, Unit: "%"}),
+				bench.NewClaim(id+"/corrected", "the same after the load of the next row, while which what arrives corrects it", bench.Target{Op: bench.Measured, Unit: "%"}),
 				bench.NewClaim(id+"/time", "from the schedule until the measured capacity is in force, with one measurement of each pair of four hosts", bench.Target{Op: bench.Measured, Unit: "s"}),
 				bench.NewClaim(id+"/within", "what a reservation of 90 % of the measured capacity gets of it, beside as much that is not reserved", part99),
 			},
@@ -95,30 +98,43 @@ func (l limited) run(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	sheet.Set(id+"/time", time.Since(began).Seconds())
-	found, wrong, capacity := 0, 0, int64(0)
-	for _, link := range state.Links {
-		if link.CapacitySource == api.CapacityMeasured {
-			found, capacity = found+1, link.CapacityBps
-		}
-	}
+	capacity, back, wrong := l.inForce(state, 1), l.inForce(state, 2), 0
 	for _, f := range state.Faults {
 		if f.Kind == api.FaultWeakLink && !strings.Contains(f.Message, "is in force") {
 			wrong++
 		}
 	}
-	sheet.Set(id+"/found", float64(found))
+	sheet.Set(id+"/found", bench.Pick(capacity > 0, 1., 0))
+	sheet.Set(id+"/back", bench.Pick(back > 0, 1., 0))
 	sheet.Set(id+"/wrong", float64(wrong))
-	sheet.Set(id+"/error", 100*float64(capacity)/float64(l.tokens()))
-	if found == 0 {
+	if capacity == 0 {
 		return fmt.Errorf("no capacity was measured: %+v", state.Faults)
 	}
-	if part, note, err = n.promised(ctx, unit.Rate(capacity)*9/10, length); err != nil {
+	sheet.Set(id+"/error", l.error(capacity))
+	if part, note, err = n.promised(ctx, capacity*9/10, length); err != nil {
 		return err
 	}
 	sheet.Set(id+"/within", part)
 	sheet.Note(id+"/within", "%s", note)
+	if state, err = n.controller().Show(ctx); err != nil {
+		return err
+	}
+	sheet.Set(id+"/corrected", l.error(l.inForce(state, 1)))
 	return nil
 }
+
+// inForce returns the measured capacity that is in force of the link that begins at a switch, 0 if there is none.
+func (l limited) inForce(state api.Network, from uint64) unit.Rate {
+	for _, link := range state.Links {
+		if link.CapacitySource == api.CapacityMeasured && link.From.Switch == fabric.DPID(from).String() {
+			return unit.Rate(link.CapacityBps)
+		}
+	}
+	return 0
+}
+
+// error returns by how many percent a rate differs from the limiter's.
+func (l limited) error(rate unit.Rate) float64 { return 100 * (float64(rate)/float64(l.tokens()) - 1) }
 
 // measured waits until the schedule has measured each pair, and returns the network then.
 func (n *network) measured(ctx context.Context, patience time.Duration) (state api.Network, err error) {

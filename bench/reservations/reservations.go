@@ -41,13 +41,12 @@ func Bench(d *bench.Draw) bench.Bench {
 const about = `**Left out**: hardware switches, links above 500 Mbit/s, layer-2 circuits and IPv6 (the tests have them), several paths for one
 reservation, cycles of another length than 1 s, reservations whose hosts have agents at another controller than the leader, OSCARS, and B4, SWAN and BwE, which
 cannot be had. Of the paper's tables 4.2 and 4.3 (30 and 40 %) the text is lost: their waveforms are ours, of the same character and within the sums of
-table 5.1. At 100 Mbit/s, on routers and with TCP a random trial has 10 intervals, and not the 30 of the one with UDP at 5 Mbit/s. A smoke run (--quick)
+table 5.1. On routers and with TCP a random trial has 10 intervals, and at 100 Mbit/s 5, and not the 30 of the one with UDP at 5 Mbit/s. A smoke run (--quick)
 has few cases of each row, shorter intervals, and small networks in memory.
 
 The network is the paper's: six Open vSwitch bridges with the datapath in user space, or six Linux routers with agents in their place, five senders and
 five receivers, and one bottleneck. Each method has a network, a controller (` + "`headgate controller`" + `) and switches of its own; at 5 Mbit/s all methods
-run at the same time, and at 100 Mbit/s one after the other; there only queues are measured beside Headgate, but for UDP with the paper's own tables (20 and
-50 %). In the cases "varying" the rates of senders vary by 7 % from second to second: the paper's senders varied too, by how much it does not say, and 7 %
+and all cases of a table run at the same time, and at 100 Mbit/s one after the other; there only queues are measured beside Headgate. In the cases "varying" the rates of senders vary by 7 % from second to second: the paper's senders varied too, by how much it does not say, and 7 %
 is what its numbers need in the fluid model of the package share. Reservations are made by ` + "`headgate reserve create`" + `. All seconds from the first one on
 count. Rates are of layer 2, at the receivers.
 

@@ -92,7 +92,7 @@ func (s scenario) rates(quick bool) [][]unit.Rate {
 	return all
 }
 
-// exact returns what flows offer that do not vary. A random trial at 5 Mbit/s has the paper's 30 intervals, and others have 10.
+// exact returns what flows offer that do not vary. A random trial with UDP at 5 Mbit/s has the paper's 30 intervals, one at 100 Mbit/s 5, and others 10.
 func (s scenario) exact(quick bool) [][]unit.Rate {
 	table := s.table.At(s.factor)
 	if !s.random {
@@ -103,7 +103,9 @@ func (s scenario) exact(quick bool) [][]unit.Rate {
 	switch {
 	case quick:
 		return all[:6]
-	case s.factor == fast || s.row == "routers" || s.protocol == traffic.TCP:
+	case s.factor == fast:
+		return all[:5]
+	case s.row == "routers" || s.protocol == traffic.TCP:
 		return all[:10]
 	}
 	return all
@@ -115,7 +117,7 @@ func scenarioCases(d *bench.Draw) (all []bench.Case) {
 			for _, table := range sharetest.Scenarios {
 				for _, random := range []bool{false, true} {
 					s := scenario{row: "scenarios", table: table, random: random, factor: factor, protocol: p, seed: d.Seed(), methods: peers}
-					if factor == fast && (p == traffic.TCP || !table.Paper) {
+					if factor == fast {
 						s.methods = []method{queueMethod} // the methods one after the other take 10 min for each case
 					}
 					all = append(all, s.benchCase())
@@ -149,7 +151,7 @@ func (s scenario) benchCase() bench.Case {
 			}
 			return each
 		},
-		Alongside: func(quick bool) string { return bench.Pick(quick && s.together(), s.row, "") },
+		Alongside: s.alongside,
 	}
 	if s.random {
 		c.Drawn = fmt.Sprintf("rates of seed %d", s.seed)
@@ -184,6 +186,19 @@ func (s scenario) paperGain() float64 {
 
 // together reports whether all methods are measured at the same time: at 5 Mbit/s they load the machine little.
 func (s scenario) together() bool { return s.factor == slow }
+
+// alongside is the batch of cases that are measured at the same time: those of a table, of which each has up to five networks, or those of routers, which have one.
+func (s scenario) alongside(quick bool) string {
+	switch {
+	case !s.together():
+		return ""
+	case quick:
+		return s.row
+	case s.row == "routers":
+		return fmt.Sprint(s.row, s.protocol)
+	}
+	return fmt.Sprint(s.row, s.protocol, s.table.Unreserved)
+}
 
 // got is what flows got in a run, as parts of the ideal in percent.
 type got struct {
