@@ -24,6 +24,7 @@ import (
 	"headgate.dev/headgate/controller/circuits"
 	"headgate.dev/headgate/controller/network"
 	"headgate.dev/headgate/controller/reservations"
+	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/pki"
@@ -107,9 +108,11 @@ type Controller struct {
 	reservations atomic.Pointer[reservations.Owner]
 	// circuits keeps the limits of the reservations in the current term, nil before it has a network of switches.
 	circuits atomic.Pointer[circuits.Loop]
-	// counted has of new results of measurements whether they say something about links, for the leader's task that finds weak ones.
-	counted map[string]bool
-	looked  looked
+	// seen has what was beside new results of measurements, for the leader's task that finds weak links.
+	seen   map[string]beside
+	looked looked
+	// lowered is when the leader's task that sees what arrives has lowered the rate of a weak link.
+	lowered map[fabric.LinkID]time.Time
 	// networkChanged signals that switches, ports, links or hosts have changed.
 	networkChanged chan struct{}
 	full           atomic.Bool // the store is full or nearly full
@@ -154,6 +157,7 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 		out.config.AgentAddresses = []string{out.agents.Addr().String()}
 	}
 	out.cache = &cache{store: s, contents: newContents()}
+	out.lowered = map[fabric.LinkID]time.Time{}
 	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
 	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
 	out.prober, out.plan = newProber(out.hub, out.authority, out.nominal), make(chan struct{}, 1)

@@ -23,6 +23,7 @@ func (c *Controller) tasks() []task {
 		{"network", c.leadNetwork},
 		{"reservations", c.leadReservations},
 		every(weakLinksInterval, "weak links", c.findWeakLinks),
+		every(arrivalsInterval, "arrivals", c.seeArrivals),
 		every(sweepInterval, "expired tokens", sweepTokens),
 		every(sweepInterval, "idempotency keys", sweepAnswers),
 		every(sweepInterval, "audit log", sweepAudit),

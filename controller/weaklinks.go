@@ -32,6 +32,10 @@ const (
 	ownLimitPart = 0.9
 	// near is the part of a rate by which two lower bounds of one limiter differ: of 40 over a shaper of 30 Mbit/s, all but 6 were 28.95 to 29.14.
 	near = 0.01
+	// readAfter is after what time the counters of ports have been read after a measurement.
+	readAfter = 2500 * time.Millisecond
+	// othersPart is the part of a rate below which the traffic of others does not hide a limit.
+	othersPart = 0.03
 	// uncertain is the part of a rate by which its interval may be higher. A capacity over a slow link on a busy host had 17 to 1140 Mbit/s.
 	uncertain = 0.1
 )
@@ -42,8 +46,8 @@ func (c *Controller) findWeakLinks(ctx context.Context, t store.Term, now time.T
 	c.cache.mu.Lock()
 	network, before, last := c.cache.network, c.cache.weak, maps.Clone(c.cache.probing.last)
 	c.cache.mu.Unlock()
-	owner := c.reservations.Load()
-	if network == nil || owner == nil {
+	owner, live := c.reservations.Load(), c.switches.Live()
+	if network == nil || owner == nil || live == nil {
 		return nil
 	}
 	top, err := c.topology()
@@ -51,7 +55,8 @@ func (c *Controller) findWeakLinks(ctx context.Context, t store.Term, now time.T
 		return nil // the term of the switches has not begun
 	}
 	w := weakLinks{top: top, hosts: circuits.HostsAt(top, c.hub.Interfaces())}
-	if c.looked.same(w, last) {
+	recent := func(l schedule.Last) bool { return now.Sub(l.At) < readAfter }
+	if c.looked.same(w, last) || slices.ContainsFunc(slices.Collect(maps.Values(last)), recent) {
 		return nil
 	}
 	docs, _, err := t.Store().All(ctx, store.Prefix(store.Newest), 0)
@@ -65,21 +70,23 @@ func (c *Controller) findWeakLinks(ctx context.Context, t store.Term, now time.T
 			results[r.Task] = r
 		}
 	}
-	// Whether a result counts is decided when it is new: a reservation that is cancelled later leaves no trace in the book.
-	decided := map[string]bool{}
-	w.counts = func(r store.ProbeResult, path []fabric.LinkID) bool {
+	// What was beside a result is looked up when it is new: a reservation that is cancelled later leaves no trace in the book, and counters are kept for
+	// seconds.
+	seen := map[string]beside{}
+	w.beside = func(r store.ProbeResult, path []fabric.LinkID) beside {
 		key := r.ID + " " + r.From + " " + r.To
-		counts, known := c.counted[key]
+		b, known := c.seen[key]
 		if !known {
-			counts = !slices.ContainsFunc(owner.Between(r.At.Add(-time.Minute), r.At), func(v reserve.Reservation) bool {
+			b.reserved = slices.ContainsFunc(owner.Between(r.At.Add(-time.Minute), r.At), func(v reserve.Reservation) bool {
 				return slices.ContainsFunc(path, func(l fabric.LinkID) bool { return crosses(v, l) })
 			})
+			b.others, b.counted = othersTraffic(r, path, live.Readings)
 		}
-		decided[key] = counts
-		return counts
+		seen[key] = b
+		return b
 	}
 	found := w.find(results, before)
-	c.counted = decided
+	c.seen = seen
 	if !slices.EqualFunc(found, before, sameFinding) {
 		_, err = t.Do(ctx, store.WeakLinksKey, func(tx *store.Tx) error {
 			return tx.Put(store.WeakLinksKey, store.WeakLinks{Links: found})
@@ -114,15 +121,50 @@ func crosses(r reserve.Reservation, l fabric.LinkID) bool {
 // sameFinding reports whether two findings differ by no more than measurements do.
 func sameFinding(a, b store.WeakLink) bool {
 	likely := a.Likely == b.Likely || a.Likely != nil && b.Likely != nil && *a.Likely == *b.Likely
-	return likely && slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && bottleneck.Same(a.Rate, b.Rate)
+	return likely && slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && a.Arrived == b.Arrived && apart(a.Rate, b.Rate) <= near
 }
+
+// apart returns by what part two rates differ.
+func apart(a, b unit.Rate) float64 { return float64(max(a, b)-min(a, b)) / float64(max(a, b, 1)) }
 
 // weakLinks finds weak links in a network.
 type weakLinks struct {
 	top   *fabric.Topology
 	hosts map[fabric.PortID]points.Interface
-	// counts reports whether nothing was reserved on a path at the time of a result, so that what was not had no limit.
-	counts func(r store.ProbeResult, path []fabric.LinkID) bool
+	// beside returns what else was on the path of a result.
+	beside func(r store.ProbeResult, path []fabric.LinkID) beside
+}
+
+// beside is what else was on a path while it was measured.
+type beside struct {
+	// reserved reports that something was reserved on a link, so that what was not had a limit.
+	reserved bool
+	// others is the rate of other traffic on the link with the most of it, if counted reports that the switches have counted it.
+	others  unit.Rate
+	counted bool
+}
+
+// othersTraffic returns the rate of other traffic on the links of a path and on the lines of its hosts during a measurement, that of the one with the most. It
+// reports false if that is not known of all of them.
+func othersTraffic(r store.ProbeResult, over []fabric.LinkID, readings func(fabric.PortID) fabric.Readings) (most unit.Rate, ok bool) {
+	var a path.Answer
+	if json.Unmarshal(r.Answer, &a) != nil {
+		return 0, false
+	}
+	begin, end := r.At.Add(-time.Duration((a.Seconds+1)*float64(time.Second))), r.At.Add(time.Second)
+	for _, l := range over {
+		rx, tx, ok := readings(cmp.Or(l.From, l.To)).Between(begin, end)
+		if !ok {
+			return 0, false
+		}
+		passed := tx
+		if l.From == (fabric.PortID{}) { // the line from a host
+			passed = rx
+		}
+		others := max(0, passed.Bytes-float64(a.Bytes)) * 8 / end.Sub(begin).Seconds()
+		most = max(most, unit.Rate(others))
+	}
+	return most, true
 }
 
 // find returns what results show, and what is known of links of which they show nothing.
@@ -134,13 +176,21 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		pairs[[2]string{t.From, t.To}] = true
 	}
 	for _, pair := range slices.SortedFunc(maps.Keys(pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		r, m, ok := newest(results, pair[0], pair[1])
+		r, m, bounded, ok := newest(results, pair[0], pair[1])
 		if !ok {
 			continue
 		}
 		m.Path = w.path(r)
-		if m.Path == nil || w.exceeds(m) || !w.counts(r, m.Path) {
+		if m.Path == nil || w.exceeds(m) {
 			continue
+		}
+		b := w.beside(r, m.Path)
+		if b.reserved {
+			continue
+		}
+		// Other traffic may hide a limit: not if the switches counted none.
+		if bounded && b.counted && float64(b.others) < othersPart*float64(m.Rate) {
+			m.AtLeast = false
 		}
 		all = append(all, m)
 		by[m.Rate] = r
@@ -161,6 +211,11 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		if f.Likely != (fabric.LinkID{}) {
 			likely := store.LinkOf(f.Likely)
 			one.Likely, one.Capacity = &likely, w.capacity(f.Likely)
+		}
+		for _, b := range before { // what arrived counts until another rate is measured
+			if slices.Equal(b.Links, one.Links) && bottleneck.Same(b.Rate, one.Rate) && b.Arrived < one.Rate {
+				one.Arrived = b.Arrived
+			}
 		}
 		if slices.ContainsFunc(f.Links, w.isLink) { // the line of a host alone is no matter of the network
 			found = append(found, one)
@@ -190,8 +245,7 @@ func (w weakLinks) agree(all []bottleneck.Measurement) {
 	}
 	before := slices.Clone(all)
 	confirms := func(a, b bottleneck.Measurement) bool {
-		apart := float64(max(a.Rate, b.Rate) - min(a.Rate, b.Rate))
-		return a.Limited && b.Limited && bottleneck.Same(a.Rate, b.Rate) || (a.Limited || b.Limited) && apart <= near*float64(a.Rate)
+		return a.Limited && b.Limited && bottleneck.Same(a.Rate, b.Rate) || (a.Limited || b.Limited) && apart(a.Rate, b.Rate) <= near
 	}
 	for i, m := range before {
 		if m.AtLeast {
@@ -226,9 +280,10 @@ func fourDigits(r unit.Rate) unit.Rate {
 	return r - r%step
 }
 
-// newest returns the latest result of a pair of hosts that has a rate, and the rate: the least of capacity and token rate, or of what is known of them. It
-// reports false if it is not known, or if Headgate itself limited what was measured.
-func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, ok bool) {
+// newest returns the latest result of a pair of hosts that has a rate, and the rate: the least of capacity and token rate, or of what is known of them. bounded
+// reports that a limit was seen, and that other traffic may have hidden a part of its rate. It reports false if no rate is known, or if Headgate itself
+// limited what was measured.
+func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, bounded, ok bool) {
 	capacity, tokens := probe.NoEstimate("not measured"), probe.NoEstimate("not measured")
 	for _, measure := range []string{"capacity", "tokenrate", "limiter", "path"} { // a path has all
 		r, there := results[schedule.Task{From: from, To: to, Measure: measure}]
@@ -241,8 +296,10 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 			capacity = *e
 		}
 		if t := a.TokenRate; t != nil && (later || !tokens.Known()) {
-			if tokens = t.Rate; !tokens.Known() && t.Joint != nil { // no limit was found, up to this rate
-				tokens = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}
+			tokens, m.Bytes, m.Took = t.Rate, 0, 0
+			bounded = tokens.Known() && tokens.AtLeast
+			if !tokens.Known() && t.Joint != nil { // no limit was found, up to this rate
+				tokens, m.Bytes, m.Took = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}, t.Joint.Bytes, t.Joint.Took
 			}
 		}
 		if a.Limiter != nil && (later || !m.Limited) {
@@ -256,13 +313,13 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 		tokens = probe.Estimate{Value: tokens.Low, AtLeast: true}
 	}
 	if !tokens.Known() || tokens.Value == 0 {
-		return last, m, false
+		return last, m, false, false
 	}
 	m.Rate, m.AtLeast = unit.Rate(tokens.Value), tokens.AtLeast
 	if c := unit.Rate(capacity.Value); capacity.Known() && !capacity.AtLeast && certain(capacity) && (c < m.Rate || m.AtLeast && bottleneck.Same(c, m.Rate)) {
 		m.Rate, m.AtLeast = c, false
 	}
-	return last, m, last.OwnLimit == 0 || float64(m.Rate) < ownLimitPart*float64(last.OwnLimit)
+	return last, m, bounded && m.AtLeast, last.OwnLimit == 0 || float64(m.Rate) < ownLimitPart*float64(last.OwnLimit)
 }
 
 // certain reports whether an estimate's interval is narrow enough for its value to say something.
@@ -314,7 +371,7 @@ func (c *contents) configured() *fabric.Config {
 	out.Measured = map[fabric.LinkID]unit.Rate{}
 	for _, w := range c.weak {
 		if len(w.Links) == 1 && inForce(c.network, w) {
-			out.Measured[w.Links[0].ID()] = w.Rate
+			out.Measured[w.Links[0].ID()] = w.Gives()
 		}
 	}
 	return &out
@@ -322,7 +379,7 @@ func (c *contents) configured() *fabric.Config {
 
 // inForce reports whether the operator lets what was measured of a link be in force.
 func inForce(n *fabric.Config, w store.WeakLink) bool {
-	return n.ApplyMeasured > 0 && uint64(w.Rate)*100 >= uint64(w.Capacity)*uint64(n.ApplyMeasured)
+	return n.ApplyMeasured > 0 && uint64(w.Gives())*100 >= uint64(w.Capacity)*uint64(n.ApplyMeasured)
 }
 
 // weakLinkFaults returns the links that were found.
@@ -358,6 +415,9 @@ func weakText(top *fabric.Topology, n *fabric.Config, w store.WeakLink) string {
 		}
 	}
 	gives := fmt.Sprintf("gives %v and not its capacity of %v, measured from %s to %s at %s", w.Rate, w.Capacity, w.From, w.To, w.At.UTC().Format(time.DateTime))
+	if w.Arrived > 0 {
+		gives += fmt.Sprintf(", and %v arrived at its end while more was sent", w.Arrived)
+	}
 	switch {
 	case w.Likely != nil:
 		return fmt.Sprintf("%s probably %s: all measurements that show this rate have it in common, and nothing else. Not excluded is that several of %s give no more: schedule measurements between hosts at each of these switches, or write the capacity where you know it",
@@ -369,7 +429,7 @@ func weakText(top *fabric.Topology, n *fabric.Config, w store.WeakLink) string {
 	case inForce(n, w):
 		return fmt.Sprintf("%s %s; the measured capacity is in force (apply_measured: %d%%)", names[0], gives, n.ApplyMeasured)
 	case n.ApplyMeasured > 0:
-		return fmt.Sprintf("%s %s, which is less than apply_measured: %d%% lets be in force; write capacity: %v for the link", names[0], gives, n.ApplyMeasured, w.Rate)
+		return fmt.Sprintf("%s %s, which is less than apply_measured: %d%% lets be in force; write capacity: %v for the link", names[0], gives, n.ApplyMeasured, w.Gives())
 	}
-	return fmt.Sprintf("%s %s; write capacity: %[3]v for the link, or apply_measured: %[4]d%% to put what is measured in force", names[0], gives, w.Rate, max(1, uint64(w.Rate)*90/max(1, uint64(w.Capacity))))
+	return fmt.Sprintf("%s %s; write capacity: %[3]v for the link, or apply_measured: %[4]d%% to put what is measured in force", names[0], gives, w.Gives(), max(1, uint64(w.Gives())*90/max(1, uint64(w.Capacity))))
 }

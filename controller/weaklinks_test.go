@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/controller/points"
 	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/reserve"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/limiter"
 	"headgate.dev/headgate/probe/path"
@@ -62,6 +63,15 @@ func TestWeakLinks(t *testing.T) {
 		r.Answer = answer
 		return r
 	}
+	joint := func(from, to string, mbit float64, bytes unit.Bytes) store.ProbeResult {
+		r := result(from, to, exact(200), none)
+		answer, err := json.Marshal(path.Answer{TokenRate: &tokenrate.Result{Rate: none, Joint: &tokenrate.Joint{Rate: mbit * 1e6, Bytes: bytes, Took: float64(bytes) * 8 / mbit / 1e6}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Answer = answer
+		return r
+	}
 	lines := []store.ProbeResult{result("a1", "a2", exact(1000), exact(1000)), result("b2", "b1", exact(1000), exact(1000))} // so that the lines of a1 and b1 are known
 	all := append(slices.Clone(lines), result("a2", "a1", exact(1000), exact(1000)), result("b1", "b2", exact(1000), exact(1000)))
 	limited := result("a1", "b1", exact(100), exact(60))
@@ -75,7 +85,8 @@ func TestWeakLinks(t *testing.T) {
 		results []store.ProbeResult
 		before  []store.WeakLink
 		busy    bool
-		want    string // the rate and the number of links of each finding
+		others  unit.Rate // that the switches have counted, 0 if they have not
+		want    string    // the rate and the number of links of each finding
 	}{
 		{name: "nothing"},
 		{name: "a limiter", results: append(slices.Clone(lines), limited), want: "60Mbit 1"},
@@ -87,6 +98,9 @@ func TestWeakLinks(t *testing.T) {
 		{name: "no token rate", results: append(slices.Clone(lines), result("a1", "b1", exact(60), none))},
 		{name: "at least", results: append(slices.Clone(lines), result("a1", "b1", exact(100), probe.Estimate{Value: 60e6, AtLeast: true}))},
 		{name: "one bound", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF))},
+		{name: "one bound, and no other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: unit.Kbit, want: "29Mbit 1"},
+		{name: "one bound beside other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: unit.Mbit},
+		{name: "no limit was found up to the rate, without other traffic", results: append(slices.Clone(lines), joint("a1", "b1", 60, 2_000_000)), others: unit.Kbit},
 		{name: "two bounds that agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 29.2, limiter.TBF)), want: "29Mbit 1"},
 		{name: "two bounds that do not agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 24, limiter.TBF))},
 		{name: "two bounds, and a limiter once", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.None), bound("a2", "b2", 29.2, limiter.TBF)), want: "29Mbit 1"},
@@ -99,6 +113,8 @@ func TestWeakLinks(t *testing.T) {
 		{name: "a capacity and a token rate that are not certain", results: append(slices.Clone(lines), result("a1", "b1", probe.Estimate{Value: 17e6, Low: 17e6, High: 1140e6}, probe.Estimate{Value: 45e6, Low: 36e6, High: 55e6}))},
 		// What the bench measured over a shaper of 30 Mbit/s on a busy machine: one of four showed more.
 		{name: "one shows too much", results: append(slices.Clone(all), bound("a1", "b1", 29.02, limiter.TBF), bound("a1", "b2", 33, limiter.Scheduling), bound("a2", "b1", 29.02, limiter.TBF), bound("a2", "b2", 29.02, limiter.TBF)), want: "29.02Mbit 1"},
+		{name: "two of four saw no limit, in short trains", results: append(slices.Clone(all), result("a1", "b1", exact(200), exact(59)), result("a1", "b2", exact(200), exact(61)), joint("a2", "b1", 95, 1_200_000), joint("a2", "b2", 95, 1_200_000)), want: "59Mbit 1"},
+		{name: "two of four saw no limit, in long trains", results: append(slices.Clone(all), result("a1", "b1", exact(200), exact(59)), result("a1", "b2", exact(200), exact(61)), joint("a2", "b1", 95, 8_000_000), joint("a2", "b2", 95, 8_000_000))},
 		{name: "two of four show too much", results: append(slices.Clone(all), bound("a1", "b1", 29.02, limiter.TBF), bound("a1", "b2", 33, limiter.Scheduling), bound("a2", "b1", 44, limiter.Scheduling), bound("a2", "b2", 29.02, limiter.TBF))},
 		{name: "more than the port", results: append(slices.Clone(all), limited, result("a2", "b1", exact(1400), exact(1400))), want: "60Mbit 1"},
 		{name: "nothing of the lines", results: []store.ProbeResult{result("a1", "b1", exact(100), exact(30)), result("a1", "b2", exact(100), exact(30)), result("a2", "b1", exact(100), exact(30)), result("a2", "b2", exact(100), exact(30))}, want: "30Mbit 5 likely"},
@@ -107,7 +123,9 @@ func TestWeakLinks(t *testing.T) {
 		{name: "all hosts have the same limit", results: []store.ProbeResult{result("a1", "a2", exact(1000), exact(30)), result("b1", "b2", exact(1000), exact(30)), result("a1", "b1", exact(100), exact(30)), result("a2", "b2", exact(100), exact(30)), result("a1", "b2", exact(100), exact(30)), result("a2", "b1", exact(100), exact(30))}, want: "30Mbit 3, 30Mbit 3, 30Mbit 3, 30Mbit 3"},
 		{name: "it is repaired", results: append(slices.Clone(lines), result("a1", "b1", exact(100), exact(100))), before: []store.WeakLink{known}},
 	} {
-		w.counts = func(store.ProbeResult, []fabric.LinkID) bool { return !c.busy }
+		w.beside = func(store.ProbeResult, []fabric.LinkID) beside {
+			return beside{reserved: c.busy, others: c.others, counted: c.others > 0}
+		}
 		results := map[schedule.Task]store.ProbeResult{}
 		for _, r := range c.results {
 			results[r.Task] = r
@@ -190,5 +208,49 @@ func TestApplyMeasured(t *testing.T) {
 	}
 	if (&contents{}).configured() != nil {
 		t.Error("a network without a configuration has one")
+	}
+}
+
+// TestOthersTraffic: what the ports of a path have counted beside a measurement.
+func TestOthersTraffic(t *testing.T) {
+	begin := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	from, out, in, to := fabric.PortID{Switch: 1, Port: 1}, fabric.PortID{Switch: 1, Port: 9}, fabric.PortID{Switch: 2, Port: 9}, fabric.PortID{Switch: 2, Port: 1}
+	path := []fabric.LinkID{reserve.Uplink(from), {From: out, To: in}, reserve.Downlink(to)}
+	answer, err := json.Marshal(map[string]any{"bytes": "1000kB", "seconds": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := store.ProbeResult{At: begin.Add(5 * time.Second), Answer: answer} // from second 3 to 6, which is 2.67 Mbit/s by itself
+	for name, c := range map[string]struct {
+		passed map[fabric.PortID]float64 // bytes in each second
+		unread fabric.PortID
+		want   unit.Rate
+		ok     bool
+	}{
+		"nothing else":         {map[fabric.PortID]float64{from: 1e6 / 3, out: 1e6 / 3, to: 1e6 / 3}, fabric.PortID{}, 0, true},
+		"lost on the way":      {map[fabric.PortID]float64{from: 1e6 / 3, out: 1e6 / 3, to: 1e5}, fabric.PortID{}, 0, true},
+		"other traffic":        {map[fabric.PortID]float64{from: 1e6 / 3, out: 1e6/3 + 125_000, to: 1e6/3 + 50_000}, fabric.PortID{}, unit.Mbit, true},
+		"a port was not read":  {map[fabric.PortID]float64{from: 1e6 / 3, out: 1e6 / 3, to: 1e6 / 3}, to, 0, false},
+		"more than the host's": {map[fabric.PortID]float64{from: 1e6, out: 1e6 / 3, to: 1e6 / 3}, fabric.PortID{}, unit.Rate(5_333_333), true},
+	} {
+		readings := func(id fabric.PortID) (out fabric.Readings) {
+			var was fabric.PortCounters
+			for s := range 9 {
+				bytes := uint64(float64(s) * c.passed[id])
+				now := fabric.PortCounters{At: begin.Add(time.Duration(s) * time.Second), Tx: fabric.Counts{Bytes: bytes}}
+				if id == from {
+					now.Rx, now.Tx = now.Tx, now.Rx
+				}
+				if id != c.unread {
+					out.Take(was, now)
+				}
+				was = now
+			}
+			return out
+		}
+		got, ok := othersTraffic(r, path, readings)
+		if ok != c.ok || ok && (got > c.want+100 || c.want > got+100) {
+			t.Errorf("%s: %v, %v, want %v", name, got, ok, c.want)
+		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 // Uncounted is a counter that a switch does not have (OpenFlow 1.3.5, 7.3.5.6).
 const Uncounted = ^uint64(0)
 
-// Counts are what a port has counted of one direction, in bytes and frames, or Uncounted. Bytes are those of layer 2: of a
+// Counts are what a port has counted of one direction, or Uncounted. Frames are those that passed, and Dropped and Errors those that did not. Bytes are those of layer 2: of a
 // frame from its destination MAC to its last byte before the frame check sequence, as Linux (linux/if_link.h, rx_bytes) and
 // Open vSwitch count. The capacity of a link is of the same bytes.
 type Counts struct {
-	Bytes, Dropped, Errors uint64
+	Bytes, Frames, Dropped, Errors uint64
 }
 
 // PortCounters are the counters of a port at one reading.
@@ -95,7 +95,7 @@ func (now PortCounters) restarted(was PortCounters) bool {
 
 func (now Counts) less(was Counts) bool {
 	less := func(now, was uint64) bool { return now < was && was != Uncounted }
-	return less(now.Bytes, was.Bytes) || less(now.Dropped, was.Dropped) || less(now.Errors, was.Errors)
+	return less(now.Bytes, was.Bytes) || less(now.Frames, was.Frames) || less(now.Dropped, was.Dropped) || less(now.Errors, was.Errors)
 }
 
 // since returns the time between two readings. The switch's clock shows when it has counted, and that of the controller when the

@@ -11,7 +11,7 @@ import (
 
 // reading is a reading of a port that has sent and received as many bytes, and counts nothing else.
 func reading(ms int, age time.Duration, rx, tx uint64) PortCounters {
-	return PortCounters{At: at(ms), Age: age, Rx: Counts{rx, Uncounted, Uncounted}, Tx: Counts{tx, Uncounted, Uncounted}}
+	return PortCounters{At: at(ms), Age: age, Rx: Counts{rx, Uncounted, Uncounted, Uncounted}, Tx: Counts{tx, Uncounted, Uncounted, Uncounted}}
 }
 
 // Which two readings have a rate.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"time"
 
 	"headgate.dev/headgate/unit"
@@ -31,8 +32,13 @@ type WeakLink struct {
 	// Rate is what it gives, and Capacity what is configured or reported of the one with the least.
 	Rate     unit.Rate `json:"rate"`
 	Capacity unit.Rate `json:"capacity"`
+	// Arrived is what arrived at its end while more was sent, if that is less than Rate, and 0 if it is not.
+	Arrived unit.Rate `json:"arrived,omitempty"`
 	// From and To are the hosts between which it was measured, At.
 	From string    `json:"from"`
 	To   string    `json:"to"`
 	At   time.Time `json:"at"`
 }
+
+// Gives returns what the link gives: what arrived, of which a counter is exact, before what was measured.
+func (w WeakLink) Gives() unit.Rate { return cmp.Or(w.Arrived, w.Rate) }

@@ -19,7 +19,7 @@ const (
 //
 // A measurement that no link of its path explains contradicts others: either it is wrong, or those that show more over one of the links. If minVotes of the
 // same rate are explained by one link then, and are more than those that show more over it, they are believed. What shows more than maxError times
-// as much is never left out.
+// as much is never left out. What a bucket explains is left out with the others, and is not counted against those that agree.
 func believed(all []Measurement) []Measurement {
 	for {
 		wrong := outvoted(all)
@@ -57,16 +57,19 @@ func outvoted(all []Measurement) (wrong []int) {
 			if least[l] > maxError*m.Rate {
 				continue
 			}
-			votes, faster := 0, []int(nil)
+			votes, against, faster := 0, 0, []int(nil)
 			for _, i := range over[l] {
 				switch {
 				case more(all[i].Rate, m.Rate):
 					faster = append(faster, i)
+					if !all[i].bucketExplains(m.Rate) {
+						against++
+					}
 				case Same(all[i].Rate, m.Rate) && unexplained(all[i]):
 					votes++
 				}
 			}
-			switch margin := votes - len(faster); {
+			switch margin := votes - against; {
 			case votes < minVotes || margin <= 0 || margin < most:
 			case margin > most:
 				wrong, most, tie = faster, margin, false

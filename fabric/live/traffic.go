@@ -56,8 +56,9 @@ type polls struct {
 // traffic is what a port has counted.
 type traffic struct {
 	fabric.PortMeter
-	history fabric.History
-	read    time.Time // the last reading that is in history
+	readings fabric.Readings
+	history  fabric.History
+	read     time.Time // the last reading that is in history
 }
 
 // pollDue reads the ports of the switches that are due. n.mu must be held.
@@ -111,7 +112,7 @@ func (n *Network) take(s *attached, ports []openflow.PortStats, now time.Time) {
 		switch {
 		case n.ports[id] == nil: // it is down
 			if t != nil {
-				t.PortMeter = fabric.PortMeter{}
+				t.PortMeter, t.readings = fabric.PortMeter{}, fabric.Readings{}
 			}
 			continue
 		case t == nil && len(n.traffic) >= maxHistories:
@@ -120,7 +121,11 @@ func (n *Network) take(s *attached, ports []openflow.PortStats, now time.Time) {
 			t = &traffic{}
 			n.traffic[id] = t
 		}
-		if t.Take(countersOf(&ports[i], now)) {
+		was, read := t.Last(), countersOf(&ports[i], now)
+		if read.At.After(was.At) {
+			t.readings.Take(was, read)
+		}
+		if t.Take(read) {
 			t.history.Add(now, n.sent(id, t))
 			t.read = now
 		}
@@ -128,7 +133,7 @@ func (n *Network) take(s *attached, ports []openflow.PortStats, now time.Time) {
 }
 
 func countersOf(p *openflow.PortStats, now time.Time) fabric.PortCounters {
-	c := fabric.PortCounters{At: now, Rx: fabric.Counts{Bytes: p.RxBytes, Dropped: p.RxDropped, Errors: p.RxErrors}, Tx: fabric.Counts{Bytes: p.TxBytes, Dropped: p.TxDropped, Errors: p.TxErrors}}
+	c := fabric.PortCounters{At: now, Rx: fabric.Counts{Bytes: p.RxBytes, Frames: p.RxPackets, Dropped: p.RxDropped, Errors: p.RxErrors}, Tx: fabric.Counts{Bytes: p.TxBytes, Frames: p.TxPackets, Dropped: p.TxDropped, Errors: p.TxErrors}}
 	if p.Duration.Known() {
 		c.Age = p.Duration.Duration()
 	}
@@ -151,7 +156,7 @@ func (n *Network) forgetReadings(s *attached) {
 	for _, p := range s.conn.Ports() {
 		id := fabric.PortID{Switch: s.id, Port: fabric.PortNo(p.No)}
 		if t := n.traffic[id]; t != nil {
-			t.PortMeter = fabric.PortMeter{}
+			t.PortMeter, t.readings = fabric.PortMeter{}, fabric.Readings{}
 		}
 		delete(n.unknown, id)
 	}
@@ -164,6 +169,16 @@ func (n *Network) portTraffic(id fabric.PortID, now time.Time) (fabric.PortTraff
 		return fabric.PortTraffic{Rx: fabric.Unmeasured(), Tx: fabric.Unmeasured()}, fabric.PortCounters{}
 	}
 	return t.Traffic(), t.Last()
+}
+
+// Readings returns the last readings of a port's counters.
+func (n *Network) Readings(id fabric.PortID) fabric.Readings {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t := n.traffic[id]; t != nil {
+		return t.readings.Clone()
+	}
+	return fabric.Readings{}
 }
 
 // History is what a port has sent in the last hour.

@@ -1,0 +1,54 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
+)
+
+// What the counters of both ends of a link say of a measured rate.
+func TestArrivedOf(t *testing.T) {
+	const frame = 1500
+	for name, c := range map[string]struct {
+		sent, arrives float64 // frames in a second
+		seconds       int
+		arrived       unit.Rate // before
+		want          unit.Rate
+	}{
+		"3 % is lost of what is in force":     {2583, 2500, 5, 0, 30_000_000},
+		"0.8 % is lost, for 5 s":              {2520, 2500, 5, 0, 0},
+		"0.8 % is lost, for 12 s":             {2520, 2500, 12, 0, 30_000_000},
+		"nothing is lost":                     {2583, 2583, 20, 0, 0},
+		"0.3 % is lost":                       {2583, 2575, 20, 0, 0},
+		"the link is not used":                {2000, 1800, 20, 0, 0},
+		"it gives much less than is measured": {2583, 2000, 20, 0, 27_900_000},
+		"it was lowered as far as it may be":  {2583, 2000, 20, 27_900_000, 0},
+		"it was lowered, and 1 % is lost":     {2500, 2475, 20, 30_000_000, 29_700_000},
+	} {
+		w := store.WeakLink{Rate: 31 * unit.Mbit, Arrived: c.arrived}
+		var sends, receives fabric.Readings
+		var before [2]fabric.PortCounters
+		begin := time.Unix(1_800_000_000, 0)
+		for s := range c.seconds {
+			count := func(perSecond float64, later time.Duration) fabric.Counts {
+				frames := uint64(perSecond * (float64(s) + later.Seconds()))
+				return fabric.Counts{Bytes: frames * frame, Frames: frames, Dropped: fabric.Uncounted, Errors: fabric.Uncounted}
+			}
+			now, late := begin.Add(time.Duration(s)*time.Second), 20*time.Millisecond
+			reads := [2]fabric.PortCounters{{At: now, Tx: count(c.sent, 0)}, {At: now.Add(late), Rx: count(c.arrives, late)}}
+			sends.Take(before[0], reads[0])
+			receives.Take(before[1], reads[1])
+			before = reads
+		}
+		got := arrivedOf(w, sends, receives, time.Hour)
+		if c.want == 0 && got != 0 || c.want > 0 && apart(got, c.want) > 0.002 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if got := arrivedOf(w, sends, receives, 2*time.Second); got != 0 {
+			t.Errorf("%s: %v, 2 s after it was lowered", name, got)
+		}
+	}
+}
