@@ -30,7 +30,7 @@ func (r *Readings) Take(was, now PortCounters) {
 	}
 }
 
-func (c Counts) passed() Passed { return Passed{float64(c.Bytes), float64(c.Frames)} }
+func (now Counts) passed() Passed { return Passed{float64(now.Bytes), float64(now.Frames)} }
 
 // Clone returns a copy.
 func (r Readings) Clone() Readings { return Readings{slices.Clone(r.all)} }
