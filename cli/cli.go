@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -185,7 +186,7 @@ func usageErrors(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := c.ValidateFlagGroups(); err != nil {
-				return usageError{err, c.CommandPath()}
+				return usageError{plainGroupError(err), c.CommandPath()}
 			}
 			if check(c, args) == nil {
 				return nil
@@ -274,12 +275,39 @@ func notPermittedError(err error) bool {
 // withRootRemedy adds the remedy to a permission error.
 func withRootRemedy(err error) error { return fmt.Errorf("%w: run it as root", err) }
 
-// plainFlagError replaces package time's error for an invalid duration by one that says
-// which format is valid.
+// plainFlagError replaces the errors of packages time and strconv for an invalid value by ones that say which format is
+// valid.
 func plainFlagError(err error) error {
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" {
-		return fmt.Errorf("--%s: %q is not a duration: set for example 500ms, 60s or 5m", invalid.GetFlag().Name, invalid.GetValue())
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	name, value := invalid.GetFlag().Name, invalid.GetValue()
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case kind == "duration":
+		return fmt.Errorf("--%s: %q is not a duration: set for example 500ms, 60s, 5m or 48h", name, value)
+	case strings.HasPrefix(kind, "uint"):
+		return fmt.Errorf("--%s: %q is not a number that it can have: set a whole number from 0", name, value)
+	case strings.HasPrefix(kind, "int"):
+		return fmt.Errorf("--%s: %q is not a number that it can have: set a whole number", name, value)
 	}
 	return err
+}
+
+// groupError matches cobra's errors for flags that exclude or need each other.
+var groupError = regexp.MustCompile(`^if any flags in the group \[([^]]*)\] are set (?:none of the others can be; \[([^]]*)\] were all set|they must all be set; missing \[([^]]*)\])$`)
+
+// plainGroupError replaces cobra's errors for flags that exclude or need each other by ones that say what to do.
+func plainGroupError(err error) error {
+	m := groupError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	names := func(words []string) string { return "--" + strings.Join(words, " and --") }
+	if m[2] != "" {
+		return fmt.Errorf("%s exclude each other: omit all but one of them", names(strings.Fields(m[2])))
+	}
+	missing := strings.Fields(m[3])
+	set := slices.DeleteFunc(strings.Fields(m[1]), func(name string) bool { return slices.Contains(missing, name) })
+	return fmt.Errorf("%s cannot be used without %s", names(set), names(missing))
 }

@@ -65,10 +65,15 @@ func TestExitCodes(t *testing.T) {
 		{"explain --dev eth0", exitUsage, "--packet is missing"},
 		{"explain --packet arp", exitUsage, "--dev is missing"},
 		{"explain --busy", exitUsage, "--dev is missing"},
-		{"explain --busy --packet arp --dev eth0", exitUsage, "[busy packet]"},
-		{"explain --demand a=1Mbit --packet arp --dev eth0", exitUsage, "[demand packet]"},
+		{"explain --busy --packet arp --dev eth0", exitUsage, "--busy and --packet exclude each other"},
+		{"explain --demand a=1Mbit --packet arp --dev eth0", exitUsage, "--demand and --packet exclude each other"},
 		{"explain --busy --dev eth0", exitFailed, "eth0 has no bandwidth groups"},
 		{"explain --dev eth0 --packet tcp", exitUsage, "is not a packet"},
+		{"show --server default", exitUsage, "--server cannot be used without --host"},
+		{"demo --network --fast", exitUsage, "--fast and --network exclude each other: omit all but one of them"},
+		{"demo --network --seed x", exitUsage, `--seed: "x" is not a number that it can have: set a whole number from 0`},
+		{"reserve create a --from b --to c --rate 1Mbit --for 2d", exitUsage, "48h"},
+		{"reserve create a --from b --to c --rate 1Mbit --for 2h --carry relays", exitUsage, "write relay\n"},
 	} {
 		r := w.run(strings.Fields(c.args)...)
 		if r.code != c.code || !strings.Contains(r.err, c.stderr) {

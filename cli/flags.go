@@ -23,6 +23,9 @@ func (w enumFlag) Type() string   { return strings.Join(w.words, "|") }
 func (w enumFlag) Set(s string) error {
 	if !slices.Contains(w.words, s) {
 		last := len(w.words) - 1
+		if last == 0 {
+			return fmt.Errorf("write %s", w.words[0])
+		}
 		return fmt.Errorf("write %s or %s", strings.Join(w.words[:last], ", "), w.words[last])
 	}
 	*w.value = s

@@ -17,7 +17,7 @@ var aliases = map[string]string{
 	"protocol": "proto", "source": "src from", "saddr": "src", "destination": "dst to", "daddr": "dst", "dest": "dst to",
 	"srcport": "sport", "source_port": "sport", "dstport": "dport", "destination_port": "dport", "fwmark": "mark", "tos": "dscp", "vlan_id": "vlan",
 	"mac": "smac", "ether": "smac", "srcmac": "smac", "src_mac": "smac", "8021p": "pcp", "cos": "pcp", "qos": "pcp class", "except": "not", "exclude": "not", "unless": "not",
-	"dpid": "id", "datapath_id": "id", "datapath-id": "id", "ip": "addresses", "ips": "addresses", "metric": "cost", "port": "at",
+	"dpid": "id", "datapath_id": "id", "datapath-id": "id", "ip": "addresses", "ips": "addresses", "metric": "cost", "port": "at dport",
 	"reverse": "back", "duration": "for", "deadline": "until", "end": "until", "begin": "start", "size": "volume",
 	"borrow": "spare", "lending": "spare", "algorithm": "engine",
 }

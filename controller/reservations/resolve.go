@@ -118,7 +118,7 @@ func (s resolver) unknown(key string, e reserve.Endpoint) error {
 			}
 		}
 	}
-	return invalid(key, "%s: correct the name, wait until the host sends a packet, or write the host in the document of kind: Network", text)
+	return invalid(key, "%s: correct the name, write the IP address of the host, wait until it sends a packet, or write the host in the document of kind: Network", text)
 }
 
 // site finds the port of a site: the one that has hosts.

@@ -179,7 +179,7 @@ func (b *Book) Hold(link fabric.LinkID, rate unit.Rate, who string, now time.Tim
 	if at := n.firstOver(moment(now), n.leaves(more)); more > 0 && at != never {
 		free := max(0, n.limit-n.held-n.level(at)+int64(b.held[link][who]))
 		e := &Refusal{Link: link, At: clock(at), Free: unit.Rate(free), Needed: rate}
-		e.text = fmt.Sprintf("%s has %v of the %v for %s at %s: claim less, or cancel reservations", b.ledger.label(link), e.Free, e.Needed, who, stamp(e.At))
+		e.text = fmt.Sprintf("%s has %v of the %v for %s at %s: claim less, or cancel reservations", b.ledger.label(link), e.Free, e.Needed, who, second(e.At))
 		return e
 	}
 	n.held += more

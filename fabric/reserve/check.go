@@ -111,7 +111,7 @@ func checkTimes(r Request, now time.Time) (errs []*Invalid) {
 	start, window := r.begin(now), !r.Until.IsZero()
 	switch {
 	case start.Before(now):
-		add("start", "%s is in the past: write a time after %s, or leave it out to start now", stamp(start), stamp(now))
+		add("start", "%s is in the past: write a time after %s, or leave it out to start now", stamp(start), second(now))
 	case start.Before(first) || !start.Before(last):
 		add("start", "%s is not within the calendar: write a time before %s", stamp(start), stamp(last))
 	}

@@ -89,7 +89,11 @@ func (r *Refusal) searched(tried int64) {
 	}
 }
 
+// stamp prints a time that can be written in a request.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// second prints a time that is only read, to the second in which it is.
+func second(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 // LinkLabel names a link, or the line of a port (Uplink, Downlink), by the names of its ports.
 func LinkLabel(top *fabric.Topology, id fabric.LinkID) string {
@@ -118,6 +122,6 @@ func (l *ledger) refuse(r Request, a ask, b bottleneck) *Refusal {
 		return &Refusal{Reason: NoPath, text: text}
 	}
 	e := &Refusal{Link: l.ids[b.line], At: clock(b.at), Free: unit.Rate(max(b.free, 0)), Needed: unit.Rate(b.needed)}
-	e.text = fmt.Sprintf("%s has %v of %v at %s", l.label(e.Link), e.Free, e.Needed, stamp(e.At))
+	e.text = fmt.Sprintf("%s has %v of %v at %s", l.label(e.Link), e.Free, e.Needed, second(e.At))
 	return e
 }
