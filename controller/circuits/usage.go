@@ -178,10 +178,16 @@ func order(a, b bool) int {
 }
 
 // join returns the usage of a direction with the accounts of its paths. They carry packets at the same time, so that seconds are the
-// most of one path, and bytes those of all. Rates are those of the paths that it has now.
+// most of one path, and bytes those of all. Rates are those of the paths that it has now, or had last.
 func join(k key, paths []account) Usage {
 	out := Usage{Reservation: k.reservation, Reverse: k.reverse}
 	over := !slices.ContainsFunc(paths, func(a account) bool { return a.gone.IsZero() })
+	var last time.Time
+	for _, a := range paths {
+		if a.gone.After(last) {
+			last = a.gone
+		}
+	}
 	first := true
 	for _, a := range paths {
 		s := a.status
@@ -195,7 +201,7 @@ func join(k key, paths []account) Usage {
 		if s.Full.After(out.Full) {
 			out.Full = s.Full
 		}
-		if a.gone.IsZero() || over {
+		if a.gone.IsZero() || over && a.gone.Equal(last) {
 			out.Class = s.Class
 			out.Reserved, out.Offered, out.Delivered = out.Reserved+s.Reserved, out.Offered+s.Offered, out.Delivered+s.Delivered
 			out.Limit, out.Peak = min(out.Limit+s.Limit, unit.MaxRate), out.Peak+a.peak

@@ -153,3 +153,13 @@ func TestUsageOfPaths(t *testing.T) {
 		t.Errorf("two paths are %+v", u)
 	}
 }
+
+// TestUsageOfReplacedPath: a path that was replaced before the end does not count once the reservation has ended.
+func TestUsageOfReplacedPath(t *testing.T) {
+	end := time.Date(2026, 11, 27, 10, 5, 0, 0, time.UTC)
+	replaced := account{status: cycle.Status{Reserved: unit.Mbit}, sum: usage.Usage{Delivered: 100}, gone: end.Add(-time.Minute)}
+	last := account{status: cycle.Status{Reserved: 2 * unit.Mbit}, sum: usage.Usage{Delivered: 100}, gone: end}
+	if u := join(key{}, []account{replaced, last}); u.Reserved != 2*unit.Mbit || u.Total.Delivered != 200 {
+		t.Errorf("a path that was replaced and the last one are %+v", u)
+	}
+}
