@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/group"
 	"headgate.dev/headgate/internal/logtext"
 	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/relay/host"
 	"headgate.dev/headgate/view"
 )
 
@@ -135,7 +136,9 @@ func joinEngines(names []group.Engine) (s string) {
 func (a *app) demoOptions(f format) demo.Options {
 	o := demo.Options{
 		Out: a.out, In: a.in, Observe: a.observer().Observe, Clear: a.local().Clear,
-		Env: func(dir string) []string { return append([]string{stateDirEnv + "=" + dir}, a.env...) },
+		Env: func(state, relays string) []string {
+			return append([]string{stateDirEnv + "=" + state, host.SocketsEnv + "=" + relays}, a.env...)
+		},
 		Log: func(w io.Writer) slog.Handler { return logtext.NewHandler(w) },
 	}
 	if f != "table" {

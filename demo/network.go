@@ -89,8 +89,8 @@ func (p *networkPlay) perform(ctx context.Context) error {
 	}{
 		{"the bare network", "A controller leads the switches. Links and hosts are found.", p.bare},
 		{"measure", "The hosts measure the paths between them, by a schedule. A provider limits one of the links to less than its port says.", p.measure},
-		{"reserve", "A program reserves bandwidth, is refused, and takes what it is offered.", p.reserve},
-		{"lend", "The program's traffic is protected from a backup that sends as fast as the port allows. What it leaves unused is lent.", p.lend},
+		{"reserve", fmt.Sprintf("A program reserves bandwidth, is refused, and takes what it is offered. The file of the network lets %d %% of a long link be reserved.", sites.Reservable), p.reserve},
+		{"lend", "The program's traffic is protected from a backup that sends as fast as the port allows. In the second third it sends a fifth of what it has reserved, and the rest is lent.", p.lend},
 		{"carry", "An unmodified curl uploads over the long way, beside the backup: first as it is, then with a reservation that relay agents carry over both paths.", p.carry},
 		{"repair", "The link that is in use is cut, and healed.", p.repair},
 		{"prove", "What the reservations were promised, and what they got.", p.prove},

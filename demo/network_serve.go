@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"fmt"
 
 	"headgate.dev/headgate/demo/sites"
 	"headgate.dev/headgate/lab/traffic"
@@ -11,9 +12,10 @@ import (
 // users can log in.
 func ServeNetwork(ctx context.Context, o Options, ready func(*Access) error) error {
 	p := newNetworkPlay(o, &lineStage{w: o.Out})
-	defer func() { p.uploads.close() }()
 	return p.serve(ctx, served{
-		build: p.build, start: p.perform, commands: networkCommands,
+		build: p.build, start: p.perform, stop: func() { p.uploads.close() }, commands: func() string {
+			return fmt.Sprintf(networkCommands, p.addr(sites.DB))
+		},
 		flows: func() []traffic.Flow { return append(sites.Repeated(p.granted, sessionLength), p.network.Backup()) },
 	}, ready)
 }

@@ -52,14 +52,19 @@ func (p *networkPlay) measure(ctx context.Context) error {
 
 const applyMeasured = "apply_measured: 40%"
 
-// measuredCapacity is the least capacity of a link that was measured, 0 if there is none.
-func measuredCapacity(s networkState) (least int64) {
+// measuredCapacity is the capacity of the north link if it was measured, else 0. It is that of the direction in which the program sends, because the
+// other may be measured earlier.
+func measuredCapacity(s networkState) int64 {
+	names := map[string]string{}
+	for _, one := range s.Switches {
+		names[one.ID] = one.Name
+	}
 	for _, l := range s.Links {
-		if l.Source == "measured" && (least == 0 || l.Capacity < least) {
-			least = l.Capacity
+		if l.Source == "measured" && [2]string{names[l.From.Switch], names[l.To.Switch]} == sites.NorthEnds {
+			return l.Capacity
 		}
 	}
-	return least
+	return 0
 }
 
 // reservation is what the demo reads of a reservation.
@@ -99,7 +104,7 @@ func (p *networkPlay) reserve(ctx context.Context) error {
 	}
 	p.granted = unit.Rate(got.Rate)
 	p.stage.say("")
-	p.promise("offered", fmt.Sprintf("reserved: %d %% of what was measured", sites.Reservable), "Mbit/s", sites.Least, mbits(float64(p.network.Limiter)*sites.Reservable/100*0.95), mbits(float64(p.granted)))
+	p.promise("offered", fmt.Sprintf("reserved: %d %% of what was measured", sites.Reservable), "Mbit/s", sites.Around, mbits(float64(p.network.Limiter)*sites.Reservable/100), mbits(float64(p.granted)))
 	return p.inForceNow(ctx)
 }
 

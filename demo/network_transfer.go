@@ -112,13 +112,13 @@ func (p *networkPlay) carry(ctx context.Context) (err error) {
 		return err
 	}
 	p.stage.say("", fmt.Sprintf("  Without: %.1f Mbit/s. Carried: %.1f Mbit/s.", direct, carried), "")
-	p.promise("carried", "the upload on two paths, reserved", "Mbit/s", sites.Least, 0.95*mbits(float64(rate)), carried/tcpPart)
+	p.promise("carried", "the upload on two paths, reserved", "Mbit/s", sites.Least, 0.95*mbits(float64(rate)), carried)
 	p.promise("addresses", "other addresses than the client's", "", sites.Most, 0, float64(p.uploads.others(p.addr(sites.Files))))
 	_, err = p.headgate(ctx, sites.Controller, "reserve", "cancel", "upload", "--server", "default")
 	return err
 }
 
-// upload runs curl for a time beside the backup, and returns the rate in Mbit/s of payload that the server got from settle on.
+// upload runs curl for a time beside the backup, and returns the rate in Mbit/s of layer 2 that the server got from settle on.
 func (p *networkPlay) upload(ctx context.Context, file, to, how string) (rate float64, err error) {
 	const length, settle = 9 * time.Second, 3 * time.Second
 	args := []string{"-sS", "--max-time", fmt.Sprint(length.Seconds()), "--upload-file", file, "http://" + to + "/"}
@@ -136,7 +136,7 @@ func (p *networkPlay) upload(ctx context.Context, file, to, how string) (rate fl
 		}
 		began, before := time.Now(), p.uploads.got.Load()
 		err := c.Wait()
-		rate = mbits(float64(p.uploads.got.Load()-before) * 8 / time.Since(began).Seconds())
+		rate = mbits(float64(p.uploads.got.Load()-before) * 8 / tcpPart / time.Since(began).Seconds())
 		const timedOut = 28 // curl(1), exit codes
 		if c.ProcessState != nil && c.ProcessState.ExitCode() == timedOut {
 			return ctx.Err()

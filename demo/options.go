@@ -26,8 +26,8 @@ type Options struct {
 	Observe func(dev string) (shaper.State, error)
 	Clear   func(dev string) error
 	// Env returns environment variables that make commands of this program keep their state
-	// in a directory.
-	Env func(dir string) []string
+	// in a directory, and the sockets of relay agents in another one.
+	Env func(state, relays string) []string
 	// Log returns the handler that formats other packages' warnings, which Run shows.
 	Log func(io.Writer) slog.Handler
 }

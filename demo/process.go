@@ -32,8 +32,8 @@ func (d *deployment) nodeProgram(ctx context.Context, node string, args ...strin
 	}
 	c := d.lab.Node(node).Command(ctx, self, args...)
 	c.Dir = d.dir
-	// Logins, and the state of agents and commands, are in the demo's directory.
-	c.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+d.dir), d.Env(filepath.Join(d.dir, "state"))...)
+	// Logins, the state of agents and commands, and the sockets of relay agents are in the demo's directory.
+	c.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+d.dir), d.Env(filepath.Join(d.dir, "state"), filepath.Join(d.dir, node, "relay"))...)
 	// A process group of its own, so that a terminal's Ctrl-C reaches only this process, which
 	// stops the others in order. Not a session of its own: the scheduler divides the processors among
 	// sessions (sched(7), autogroup), and this session's threads that keep the processors awake

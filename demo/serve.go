@@ -40,7 +40,7 @@ type Login struct {
 func Serve(ctx context.Context, o Options, ready func(*Access) error) error {
 	p := newPlay(o, &lineStage{w: o.Out})
 	return p.serve(ctx, served{
-		build: p.build, start: p.service, tenants: scenario.Tenants, commands: groupCommands,
+		build: p.build, start: p.service, tenants: scenario.Tenants, commands: func() string { return groupCommands },
 		flows: func() []traffic.Flow { return p.scenario.Repeated(sessionLength) },
 	}, ready)
 }
@@ -49,8 +49,9 @@ func Serve(ctx context.Context, o Options, ready func(*Access) error) error {
 type served struct {
 	build    func(context.Context, ...lab.Option) error
 	start    func(context.Context) error // everything, before users log in
+	stop     func()                      // what this process has in the network, before it is removed; nil if it has nothing
 	tenants  []string
-	commands string // to begin with
+	commands func() string // to begin with
 	flows    func() []traffic.Flow
 }
 
@@ -65,7 +66,12 @@ func (d *deployment) serve(ctx context.Context, s served, ready func(*Access) er
 	if err := s.build(ctx, lab.Held()); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.cleanServed()) }()
+	defer func() {
+		if s.stop != nil {
+			s.stop()
+		}
+		err = errors.Join(err, d.cleanServed())
+	}()
 	if err := s.start(ctx); err != nil {
 		return err
 	}
@@ -86,7 +92,7 @@ func (d *deployment) serve(ctx context.Context, s served, ready func(*Access) er
 
 // access collects the addresses and tokens for the user.
 func (d *deployment) access(at net.Addr, s served) (*Access, error) {
-	r := &Access{URL: "https://" + at.String(), Pin: d.pin, Network: d.lab.Topology.Name, commands: s.commands}
+	r := &Access{URL: "https://" + at.String(), Pin: d.pin, Network: d.lab.Topology.Name, commands: s.commands()}
 	for _, tenant := range append([]string{""}, s.tenants...) {
 		file := filepath.Join(d.dir, tenant+".token")
 		if tenant == "" {
@@ -171,13 +177,14 @@ func (d *deployment) runTraffic(ctx context.Context, flows []traffic.Flow) error
 	return nil
 }
 
+// networkCommands has the address of a host, and then what all demos have.
 const networkCommands = `
 On the command line, as the operator:
-  headgate login %[1]s --profile demo \
-      --pin %[2]s \
-      --token-file %[3]s
+  headgate login %%[1]s --profile demo \
+      --pin %%[2]s \
+      --token-file %%[3]s
   headgate network show --server demo
   headgate reserve top --server demo
 In the network itself:
-  headgate lab exec app --lab %[4]s -- ping db
+  headgate lab exec app --lab %%[4]s -- ping %[1]s
 `

@@ -24,6 +24,9 @@ var Hosts = []string{App, Relay1, DB, Relay2}
 // Switches are the switches, with datapath ids from 1 on: of each site that of its applications, and one for each long path.
 var Switches = []string{"w1", "w2", "w3", "e1", "e2", "e3"}
 
+// NorthEnds are the switches of the north path, the western one first.
+var NorthEnds = [2]string{"w2", "e2"}
+
 // OpenFlowPort is where the controller accepts the switches.
 const OpenFlowPort = "6653"
 
@@ -64,7 +67,7 @@ func (n Network) long() []struct {
 	return []struct {
 		Path
 		ends [2]string
-	}{{n.North, [2]string{"w2", "e2"}}, {n.South, [2]string{"w3", "e3"}}}
+	}{{n.North, NorthEnds}, {n.South, [2]string{"w3", "e3"}}}
 }
 
 // local are the links within the sites.

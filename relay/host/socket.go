@@ -16,9 +16,16 @@ import (
 // ErrNotRunning is the error if no agent with the name is running.
 var ErrNotRunning = ask.ErrNotListening
 
+// SocketsEnv is the environment variable with another directory for the sockets of agents, for several hosts on one machine: a
+// host sees its own agents alone.
+const SocketsEnv = "HEADGATE_RELAY_SOCKETS"
+
 // socketDir returns the directory with a socket for each running agent: that of the system for root, and that of the
 // user's session for another user, who cannot write there.
 func socketDir() string {
+	if dir := os.Getenv(SocketsEnv); dir != "" {
+		return dir
+	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); os.Geteuid() != 0 && dir != "" {
 		return filepath.Join(dir, "headgate", "relay")
 	}
