@@ -39,6 +39,11 @@ type (
 		Reserved   int64              `json:"reserved_bps"`
 		Paths      []reservationPath  `json:"paths"`
 		Generation int                `json:"generation"`
+		Relays     *reservationRelays `json:"relays,omitempty"`
+	}
+	reservationRelays struct {
+		Near string `json:"near"`
+		Far  string `json:"far"`
 	}
 	reservationPath struct {
 		Links []map[string]portID `json:"links"`
@@ -290,12 +295,14 @@ func TestReservationsPageWhatIf(t *testing.T) {
 	p.fillIn("From", "h1")
 	p.fillIn("To", "site:south")
 	p.fillIn("Class", "2")
-	p.Take("protected", chromedp.Click("form input[type=checkbox]"))
+	p.Take("protected", chromedp.Click("form .check:nth-of-type(2) input"))
 	granted := reserved("-", "copy", "scheduled", 2, 200e6, 0, 2*time.Hour)
 	granted.Paths = append(granted.Paths, reservationPath{Links: []map[string]portID{{"from": {id(1), 2}, "to": {id(6), 2}}}, Rate: 200e6, Spare: true})
+	granted.Relays = &reservationRelays{"west", "east"}
 	s.set(ask, 201, granted)
 	p.press("Ask what fits")
 	p.has("This would be granted.")
+	p.has("relay agents west and east")
 	p.has("Spare path s1/2 s6")
 	const body = `{"name":"copy","from":{"host":"h1"},"to":{"site":"south"},"rate":"200Mbit","duration":"2h","class":2,"protected":true}`
 	if sent := s.requests(ask); len(sent) != 1 || sent[0].body != body {
@@ -315,10 +322,11 @@ func TestReservationsPageWhatIf(t *testing.T) {
 	for _, f := range [][2]string{{"What", "volume"}, {"Volume", "2TB"}, {"Start", ""}, {"End by", "2099-05-02T10:00"}, {"Traffic", "tcp"}, {"Destination ports", "5000-5010"}, {"Paths", "2"}} {
 		p.fillIn(f[0], f[1])
 	}
+	p.Take("carried", chromedp.Click("form .check:nth-of-type(3) input"))
 	p.CheckAppearances("reservations with a volume", nil)
 	p.press("Ask what fits")
 	p.has("This would be granted.")
-	const volume = `{"name":"copy","from":{"host":"h1"},"to":{"site":"south"},"volume":"2TB","flows":[{"protocol":"tcp","destination_ports":"5000-5010"}],"class":2,"paths":2,"protected":true,"until":"2099-05-0`
+	const volume = `{"name":"copy","from":{"host":"h1"},"to":{"site":"south"},"volume":"2TB","flows":[{"protocol":"tcp","destination_ports":"5000-5010"}],"class":2,"paths":2,"protected":true,"carry":"relay","until":"2099-05-0`
 	if sent := s.requests(ask); len(sent) != 2 || !strings.HasPrefix(sent[1].body, volume) {
 		t.Errorf("it asks %+v, want %s...", sent, volume)
 	}

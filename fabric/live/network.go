@@ -368,10 +368,10 @@ func (n *Network) portStatus(s *attached, m *openflow.PortStatus) {
 	}
 	if up {
 		n.portUp(s, id.Port, now)
-		n.event(fabric.Event{Kind: fabric.PortChanged, Port: id, Text: fmt.Sprintf("port %v is up", id)})
+		n.event(fabric.Event{Kind: fabric.PortChanged, Port: id, Text: fmt.Sprintf("port %s is up", n.label(id))})
 	} else {
 		n.portDown(id, now)
-		n.event(fabric.Event{Kind: fabric.PortChanged, Port: id, Text: fmt.Sprintf("port %v is down", id)})
+		n.event(fabric.Event{Kind: fabric.PortChanged, Port: id, Text: fmt.Sprintf("port %s is down", n.label(id))})
 	}
 	n.wires++
 	n.replan()

@@ -31,6 +31,9 @@ function colour(n: number): string {
 	return getComputedStyle(document.documentElement).getPropertyValue(`--line${n % 9}`).trim();
 }
 
+/** labels leaves out repeated labels: the ticks of a chart whose values are all 0 differ by less than is shown. */
+const labels = (all: string[]): string[] => all.map((l, n) => (l === all[n - 1] ? "" : l));
+
 /** chart returns a chart that is drawn until the signal is aborted. show formats its values. A height of 0 is that of its width. */
 export function chart(about: string, signal: AbortSignal, show: (v: number) => string = showRate, height = 0): Chart {
 	const on = h("div", { class: "chart", role: "img", "aria-label": about });
@@ -52,11 +55,12 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 		drawn = new uPlot({
 			width: Math.max(plot.clientWidth, 200), height: height || (plot.clientWidth < 500 ? 220 : 320),
 			padding: [null, 28, null, null], legend: { show: false }, cursor: { drag: { x: false, y: false } },
-			// The time axis spans at least one minute, also while there are only a few seconds of data.
-			scales: { x: { range: (_u, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1e-9)] } },
-			axes: [{ ...axis, space: 75, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => ticks.map(show) }],
+			// The time axis spans at least one minute, also while there are only a few seconds of data. It ends at the last value: for a
+			// single one uPlot takes a maximum of years later.
+			scales: { x: { range: (u, min, max) => { const last = u.data[0].at(-1) ?? max; return [Math.min(min, last - 60), last]; } }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1e-9)] } },
+			axes: [{ ...axis, space: 75, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => labels(ticks.map(show)) }],
 			series: [{}, ...lines.map((l, n): uPlot.Series => ({
-				label: l.name, stroke: isBound(l) ? ink : colour(n), width: isBound(l) ? 1.5 : 1, points: { show: false },
+				label: l.name, stroke: isBound(l) ? ink : colour(n), width: isBound(l) ? 1.5 : 1, points: { show: () => data[0]!.length === 1 },
 				...(isBound(l) ? { dash: l.dotted ? [2, 4] : [6, 4] } : {}),
 				...(l.stacked && n + 1 === stacked[0] ? { fill: `${colour(n)}b3` } : {}),
 			}))],

@@ -18,7 +18,7 @@ export function detail(r: Reservation, nameOf: NameOf): void {
 	fill(on, r.degraded !== undefined && h("p", { class: "bad" }, `Degraded: ${r.degraded}`), facts([
 		["State", r.state], ["Class", String(classOf(r.request))], ["From", endText(r.request.from)], ["To", endText(r.request.to)],
 		["Granted", rates(r.rate_bps, r.back_bps)], ["Reserved", rates(r.reserved_bps, r.reserved_back_bps)],
-		...(r.relays ? [["Carried by", `relay agents ${r.relays.near} and ${r.relays.far}`] as [string, string]] : []),
+		...carriers(r),
 		["Start", showTime(start)], ["End", `${showTime(end)}, after ${showLength(end - start)}`],
 	]), pathList(r, nameOf), r.state !== "scheduled" && usage(r, open.signal),
 	h("div", { class: "actions" }, mayChange() && r.state !== "ended" && button("Cancel the reservation", async () => {
@@ -35,6 +35,11 @@ export async function cancel(shown: Reservation): Promise<boolean> {
 	await deleteReservation(data.owner, data.name, { ...(etag ? { ifMatch: etag } : {}), key: crypto.randomUUID() });
 	notify(`Cancelled ${fullName(data)}`);
 	return true;
+}
+
+/** carriers returns the relay agents that carry the traffic of a reservation, if there are any. */
+export function carriers(r: Reservation): [string, string][] {
+	return r.relays ? [["Carried by", `relay agents ${r.relays.near} and ${r.relays.far}`]] : [];
 }
 
 /** facts returns a list of names and values. */

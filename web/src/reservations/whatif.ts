@@ -5,7 +5,7 @@ import { Problem } from "../call";
 import { fill, h } from "../dom";
 import { isOperator } from "../session";
 import { errorText, field, notify, runAction } from "../ui";
-import { facts, pathList } from "./detail";
+import { carriers, facts, pathList } from "./detail";
 import { classOf, describe, describeRequest, fullName, parseEnd, rates, type NameOf } from "./request";
 import type { Wish } from "./links";
 import { localInput, showLength, showTime } from "./times";
@@ -31,7 +31,8 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 	const level = h("select", {}, [1, 2, 3, 4].map((n) => h("option", { value: n, selected: n === 4 }, n === 1 ? "1 (served first)" : n === 4 ? "4 (served last)" : n)));
 	const when = h("select", {}, h("option", { value: "now" }, "Now"), h("option", { value: "start" }, "At a time"), h("option", { value: "window" }, "Any time in a window"));
 	const start = h("input", { type: "datetime-local" }), until = h("input", { type: "datetime-local", required: true });
-	const safe = h("input", { type: "checkbox" });
+	const safe = h("input", { type: "checkbox" }), carried = h("input", { type: "checkbox" });
+	const carriedField = h("div", { class: "check" }, h("label", {}, carried, " Carried: relay agents carry the connections, and their streams have the rate"));
 	const startField = field("Start", start, "In a window or for a volume: the earliest. Empty: now."), untilField = field("End by", until), whenField = field("When", when);
 	const rateFields = [field("Rate", rate, "Of layer 2, such as 200Mbit."), field("Rate back", back, "Of the other direction. Empty: none."), field("Duration", duration, "Such as 30m or 2h.")];
 	const volumeField = field("Volume", volume, "Bytes of layer 2, such as 2TB: the rate and the duration follow."), portsField = field("Destination ports", ports, "A port, or the first and the last, such as 5000-5010. Empty: every port.");
@@ -42,6 +43,7 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 		field("What", what), rateFields, volumeField, whenField, startField, untilField,
 		field("Traffic", protocol), portsField, field("Class", level), field("Paths", paths, "Disjoint, among which the rate is divided.")),
 	h("div", { class: "check" }, h("label", {}, safe, " Protected: with a disjoint spare path, to which traffic changes when a path fails")),
+	carriedField,
 	h("div", { class: "actions" }, submit));
 	const moves = (): boolean => what.value === "volume";
 	// A hidden input is disabled, so that it does not keep the form from being sent.
@@ -55,6 +57,7 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 		show(moves() || when.value !== "now", startField);
 		show(moves() || when.value === "window", untilField);
 		show(protocol.value !== "", portsField);
+		show(protocol.value === "tcp", carriedField);
 		start.required = !moves() && when.value === "start";
 	};
 	[what, when, protocol].forEach((s) => s.addEventListener("change", showFields));
@@ -68,7 +71,7 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 			name: name.value.trim(), ...(owner.value.trim() ? { owner: owner.value.trim() } : {}), from: parseEnd(from.value, idOf), to: parseEnd(to.value, idOf),
 			...(moves() ? { volume: volume.value.trim() } : { rate: rate.value.trim(), ...(back.value.trim() ? { back: back.value.trim() } : {}), duration: duration.value.trim() }),
 			...(protocol.value ? { flows: [{ protocol: protocol.value, ...(ports.value.trim() ? { destination_ports: ports.value.trim() } : {}) }] } : {}),
-			class: Number(level.value), ...(paths.value !== "1" ? { paths: Number(paths.value) } : {}), ...(safe.checked ? { protected: true } : {}),
+			class: Number(level.value), ...(paths.value !== "1" ? { paths: Number(paths.value) } : {}), ...(safe.checked ? { protected: true } : {}), ...(!carried.disabled && carried.checked ? { carry: "relay" } : {}),
 			...(!startField.hidden && start.value ? { start: iso(start) } : {}), ...(!untilField.hidden ? { until: iso(until) } : {}),
 		};
 	};
@@ -103,7 +106,7 @@ export function whatIf(nameOf: NameOf, idOf: (name: string) => string): WhatIf {
 	const granted = (asked: NewReservation, r: Reservation): void => {
 		const start = Date.parse(r.start), end = Date.parse(r.end);
 		fill(answer, h("p", { class: "good" }, h("strong", {}, "This would be granted.")), facts([
-			["Rate", rates(r.rate_bps, r.back_bps)], ["Class", String(classOf(r.request))], ["Start", showTime(start)], ["End", `${showTime(end)}, after ${showLength(end - start)}`],
+			["Rate", rates(r.rate_bps, r.back_bps)], ["Class", String(classOf(r.request))], ...carriers(r), ["Start", showTime(start)], ["End", `${showTime(end)}, after ${showLength(end - start)}`],
 		]), pathList(r, nameOf), h("div", { class: "actions" }, reserve("Reserve", `Reserve ${asked.name}`, asked)));
 	};
 	form.addEventListener("submit", (e) => {
