@@ -46,17 +46,19 @@ func AllocateLinks(capacities []unit.Rate, spare Spare, claims []Claim) []unit.R
 
 // divideLinks allocates the guarantees of the top-level claims, then the spare capacity.
 func (a *allocator) divideLinks(f *filler) {
-	var own []*borrower
-	for _, i := range a.children(-1) {
+	top := a.children(-1)
+	a.slab, a.borrowers = make([]borrower, 0, len(top)), make([]*borrower, 0, len(top))
+	for _, i := range top {
 		if g := a.usedGuarantee(i); g > 0 {
-			own = append(own, &borrower{claim: i, weight: capped(g), headroom: newAmount(g)})
+			a.slab = append(a.slab, borrower{claim: i, weight: capped(g), headroom: newAmount(g)})
+			a.borrowers = append(a.borrowers, &a.slab[len(a.slab)-1])
 		}
 	}
-	f.fill(own)
-	for _, b := range own {
+	f.fill(a.borrowers)
+	for _, b := range a.borrowers {
 		a.allocated[b.claim] = b.part
 	}
-	a.lend(a.children(-1), f.fill)
+	a.lend(top, f.fill)
 }
 
 // roundTop rounds the rates of the top-level claims: first down, and then up, in the order of
@@ -100,18 +102,23 @@ func distinct(links []int) []int {
 type filler struct {
 	left  []amount // of each link's capacity
 	links [][]int  // of each claim
-	// For the current turn: the total weight of the claims that still rise, by link, and the
-	// links by level, which is left/weights: the rate of a claim of weight 1 at which the link
-	// is full.
+	// For the current turn: what its claims can use, by link. Of the links that have less left: the total
+	// weight of the claims that still rise, by link, and the links by level, which is left/weights: the
+	// rate of a claim of weight 1 at which the link is full.
+	wanted    []amount
 	weights   []uint64
 	crossing  [][]*borrower
+	rising    []*borrower
 	queue     []int // a heap
-	positions []int // of each link in queue, -1 if no claim rises on it
+	positions []int // of each link in queue, -1 if no claim rises on it, or all that do can have what they can use
 }
 
 func newFiller(capacities []unit.Rate, claims []Claim, top []int) *filler {
 	n := len(capacities)
-	f := &filler{left: make([]amount, n), links: make([][]int, len(claims)), weights: make([]uint64, n), crossing: make([][]*borrower, n), positions: make([]int, n)}
+	f := &filler{
+		left: make([]amount, n), links: make([][]int, len(claims)),
+		wanted: make([]amount, n), weights: make([]uint64, n), crossing: make([][]*borrower, n), positions: make([]int, n),
+	}
 	for l, c := range capacities {
 		f.left[l] = newAmount(uint64(c))
 	}
@@ -129,25 +136,42 @@ func newFiller(capacities []unit.Rate, claims []Claim, top []int) *filler {
 // fill sets the part of each borrower of a turn. It always processes the lowest event next: a
 // borrower that is satisfied, or a link that is full. Levels of links never fall, because a
 // borrower that stops rising stops at or below the level of each link that it crosses.
+//
+// A link that has as much left as its borrowers can use is never the lowest event: one of them is
+// satisfied at or below its level. So a borrower that crosses no other link is satisfied, and the events are
+// those of the others: a cycle of 35,000 flows (cycle.BenchmarkCycle) takes 87 ms instead of 131.
 func (f *filler) fill(turn []*borrower) {
+	clear(f.wanted)
 	clear(f.weights)
-	f.queue = f.queue[:0]
-	for l := range f.crossing {
-		f.crossing[l], f.positions[l] = f.crossing[l][:0], -1
-	}
-	rising := slices.Clone(turn)
 	for _, b := range turn {
 		for _, l := range f.links[b.claim] {
-			f.weights[l] += b.weight
-			f.crossing[l] = append(f.crossing[l], b)
+			f.wanted[l] = f.wanted[l].plus(b.headroom)
 		}
 	}
-	for l, w := range f.weights {
-		if w > 0 {
-			f.positions[l] = len(f.queue)
+	f.queue = f.queue[:0]
+	for l := range f.crossing {
+		if f.positions[l] = -1; f.left[l].less(f.wanted[l]) {
+			f.crossing[l], f.positions[l] = f.crossing[l][:0], len(f.queue)
 			f.queue = append(f.queue, l)
 		}
 	}
+	rising := f.rising[:0]
+	for _, b := range turn {
+		rises := false
+		for _, l := range f.links[b.claim] {
+			if f.positions[l] >= 0 {
+				rises = true
+				f.weights[l] += b.weight
+				f.crossing[l] = append(f.crossing[l], b)
+			}
+		}
+		if rises {
+			rising = append(rising, b)
+		} else {
+			f.stop(b, b.headroom)
+		}
+	}
+	f.rising = rising
 	heap.Init(f)
 	slices.SortStableFunc(rising, func(x, y *borrower) int {
 		switch {
@@ -192,6 +216,9 @@ func (f *filler) stop(b *borrower, part amount) {
 	b.part, b.stopped = part, true
 	for _, l := range links {
 		f.left[l] = f.left[l].minus(part)
+		if f.positions[l] < 0 {
+			continue
+		}
 		if f.weights[l] -= b.weight; f.weights[l] == 0 {
 			heap.Remove(f, f.positions[l])
 		} else {
