@@ -41,8 +41,9 @@ type codec struct {
 	nested   bool // in the message of a bundle-add
 	unknown  int  // structures that are kept as bytes
 	b        []byte
-	base     int // encoding: where the message begins in b
-	off, end int // decoding: the next byte, and the end of the structure around it
+	base     int       // encoding: where the message begins in b
+	off, end int       // decoding: the next byte, and the end of the structure around it
+	counted  []Counter // decoding: memory for lists of counters
 	err      error
 }
 

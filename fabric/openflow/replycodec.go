@@ -84,6 +84,22 @@ func (c *codec) counter(p *Counter) {
 	u64(c, &p.Bytes, "ofp_bucket_counter.byte_count")
 }
 
+// counters is counters to the end of a structure, after its first bytes. Those of a message share memory: a switch with 20 meters took 21 allocations for
+// each reading.
+func (c *codec) counters(p *[]Counter, before int) {
+	const size = 16 // struct ofp_bucket_counter, struct ofp_meter_band_stats
+	if n := (c.end - c.off) / size; !c.encoding && n > 0 {
+		if cap(c.counted)-len(c.counted) < n {
+			alike := 1 + (len(c.b)-c.end)/(before+n*size) // structures, as most have as many
+			c.counted = make([]Counter, 0, n*alike)
+		}
+		at := len(c.counted)
+		c.counted = c.counted[:at+n]
+		*p = c.counted[at : at : at+n]
+	}
+	list(c, p, (*codec).counter)
+}
+
 func (c *codec) groupStats(p *GroupStats) {
 	s := c.length(c.at(), "ofp_group_stats.length")
 	c.pad(2)
@@ -93,7 +109,7 @@ func (c *codec) groupStats(p *GroupStats) {
 	u64(c, &p.Packets, "ofp_group_stats.packet_count")
 	u64(c, &p.Bytes, "ofp_group_stats.byte_count")
 	c.duration(&p.Duration, "ofp_group_stats.duration_sec")
-	list(c, &p.Buckets, (*codec).counter)
+	c.counters(&p.Buckets, c.off-s.start)
 	c.close(s)
 }
 
@@ -126,7 +142,7 @@ func (c *codec) meterCounters(p *MeterCounters) {
 	u64(c, &p.Packets, "ofp_meter_stats.packet_in_count")
 	u64(c, &p.Bytes, "ofp_meter_stats.byte_in_count")
 	c.duration(&p.Duration, "ofp_meter_stats.duration_sec")
-	list(c, &p.Bands, (*codec).counter)
+	c.counters(&p.Bands, c.off-s.start)
 	c.close(s)
 }
 
