@@ -81,6 +81,7 @@ func Open(ctx context.Context, conn net.Conn, o Options) (*Conn, error) {
 	defer cancel()
 	c := &Conn{conn: conn, options: o, pending: map[uint32]*pending{}, done: make(chan struct{})}
 	c.out.changed.L, c.out.room.L, c.alive.began = &c.mu, &c.mu, time.Now()
+	c.out.direct = newDirect(conn)
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	r, err := c.hello()
 	if !stop() && err == nil {

@@ -48,6 +48,8 @@ func (c *Conn) fail(xid uint32, err error) {
 	defer c.mu.Unlock()
 	if p := c.pending[xid]; p != nil {
 		p.fail(err)
+		delete(c.pending, xid)
+		c.parts.Forget(xid)
 	}
 }
 

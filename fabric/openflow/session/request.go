@@ -12,7 +12,8 @@ import (
 
 // pending is a request that was not answered, or a barrier.
 type pending struct {
-	answer chan answer // has room for one
+	answer chan answer  // has room for one
+	call   func(answer) // in place of answer: it is called once, with Conn.mu held
 }
 
 type answer struct {
@@ -39,6 +40,10 @@ func (l *changes) barrier() uint32 { return l.first + uint32(len(l.sent)) }
 
 // done passes on an answer. A switch that answers twice must not block the reader.
 func (p *pending) done(a answer) {
+	if call := p.call; call != nil {
+		p.call = nil
+		call(a)
+	}
 	select {
 	case p.answer <- a:
 	default:
@@ -176,6 +181,56 @@ func Ask[T openflow.ReplyBody](ctx context.Context, c *Conn, body openflow.Reque
 	return reply, nil
 }
 
+// Start requests a description or statistics, and does not wait: done is called once with all parts of the reply, which is of type T, or an error. It
+// must return soon and not use the session, whose reader calls it. After forget, which reports whether there was no answer yet, it is not called
+// any more. No goroutine waits for the answer, and the request is written at once if nothing waits before it: with Ask a thousand switches that answer one
+// by one woke three goroutines each, and a processor for most of them.
+func Start[T openflow.ReplyBody](c *Conn, body openflow.RequestBody, done func(reply T, err error)) (forget func() bool, err error) {
+	m := &openflow.MultipartRequest{Body: body}
+	p := &pending{call: func(a answer) {
+		var reply T
+		var reason *openflow.Error
+		switch parts, ok := a.message.(*openflow.MultipartReply); {
+		case errors.As(a.err, &reason):
+			a.err = &Refused{m, reason}
+		case a.err != nil:
+		case !ok:
+			a.err = fmt.Errorf("the switch answered %v to %v", a.message.Type(), m.Type())
+		default:
+			if reply, ok = parts.Body.(T); !ok {
+				a.err = fmt.Errorf("the switch answered %v to a request for %v", parts.Body.Kind(), body.Kind())
+			}
+		}
+		done(reply, a.err)
+	}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed != nil {
+		return nil, c.closed
+	}
+	xid := c.xids(1)
+	if err := c.queue(xid, m); err != nil {
+		return nil, err
+	}
+	if len(c.out.waiting) > maxQueued {
+		go c.end(ErrSlow)
+		return nil, ErrSlow
+	}
+	c.pending[xid] = p
+	c.flush()
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if p.call == nil {
+			return false
+		}
+		p.call = nil
+		delete(c.pending, xid)
+		c.parts.Forget(xid)
+		return true
+	}, nil
+}
+
 // SetRole asks for a role, and returns the role in force. A switch that has seen a newer generation refuses with
 // ErrRoleRequestFailed (section 6.3.6).
 func (c *Conn) SetRole(ctx context.Context, role openflow.ControllerRole, generation uint64) (openflow.Role, error) {
@@ -260,7 +315,7 @@ func (c *Conn) sendChanges(ctx context.Context, q *question, messages []openflow
 	}
 	barrier = &pending{answer: make(chan answer, 1)}
 	c.pending[sent.barrier()] = barrier
-	c.out.wake()
+	c.flush()
 	return sent, barrier, nil
 }
 

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"net"
 	"sync"
+	"syscall"
 
 	"headgate.dev/headgate/fabric/openflow"
 )
@@ -18,6 +20,56 @@ type outQueue struct {
 	changed sync.Cond // for the writer
 	room    sync.Cond // for who has more to write
 	closed  bool
+	writing bool    // the writer has taken what waited before
+	direct  *direct // nil if the connection has no descriptor, as that of TLS
+}
+
+// direct writes to a socket without waiting.
+type direct struct {
+	raw syscall.RawConn
+	b   []byte
+	n   int
+	try func(fd uintptr) bool
+}
+
+func newDirect(conn net.Conn) *direct {
+	s, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	d := &direct{raw: raw}
+	d.try = func(fd uintptr) bool {
+		var err error
+		if d.n, err = syscall.Write(int(fd), d.b); err != nil {
+			d.n = 0 // the writer finds it again
+		}
+		return true
+	}
+	return d
+}
+
+// write returns how much of b the socket has taken.
+func (d *direct) write(b []byte) int {
+	d.b, d.n = b, 0
+	_ = d.raw.Write(d.try)
+	d.b = nil
+	return d.n
+}
+
+// flush writes what waits, if that is little and the socket has room for it. The writer does the rest. Only messages whose answers somebody waits for
+// are written so: others, such as frames, are more when the writer comes to them, and take one write together. The caller holds c.mu.
+func (c *Conn) flush() {
+	q := &c.out
+	if q.direct != nil && !q.writing && !q.closed && len(q.waiting) <= small {
+		q.waiting = q.waiting[:copy(q.waiting, q.waiting[q.direct.write(q.waiting):])]
+	}
+	if len(q.waiting) > 0 {
+		q.wake()
+	}
 }
 
 func (q *outQueue) wake() { q.changed.Signal() }
@@ -46,6 +98,7 @@ func (c *Conn) write() {
 	var b []byte
 	for {
 		c.mu.Lock()
+		c.out.writing = false
 		for len(c.out.waiting) == 0 && !c.out.closed {
 			if len(c.applying) == 0 {
 				b, c.out.waiting = unlessLarge(b), unlessLarge(c.out.waiting)
@@ -56,7 +109,7 @@ func (c *Conn) write() {
 			c.mu.Unlock()
 			return
 		}
-		b, c.out.waiting = c.out.waiting, b[:0]
+		b, c.out.waiting, c.out.writing = c.out.waiting, b[:0], true
 		c.out.room.Broadcast()
 		c.mu.Unlock()
 		if _, err := c.conn.Write(b); err != nil {
