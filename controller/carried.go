@@ -30,7 +30,7 @@ func (c *Controller) redirectReservations(ctx context.Context, o *reservations.O
 	changed := o.Watch(ctx)
 	for {
 		now := o.Now()
-		rules, holds := carriedRules(o.Between(now, now.Add(carriedInterval)), now)
+		rules, holds := carriedRules(o.Carried(now, now.Add(carriedInterval)), now)
 		if n := c.switches.Live(); n != nil {
 			n.SetCarried(rules)
 		}
@@ -65,10 +65,8 @@ func (c *Controller) missingRelays(agents []redirect.Agent) (all []fabric.Fault)
 	if o == nil {
 		return nil
 	}
-	for _, r := range o.Active() {
-		if r.Request.Carried == nil {
-			continue
-		}
+	now := o.Now()
+	for _, r := range o.Carried(now, now.Add(1)) {
 		if why, at := missingRelay(r.Request, agents); why != "" {
 			all = append(all, fabric.Fault{Kind: fabric.MissingRelay, Port: at, Text: fmt.Sprintf("reservation %v is carried by relay agents %s and %s, and %s: its connections go direct, without what is reserved; start the agent, or cancel the reservation and make it again",
 				r.Request.ID, r.Request.Carried.Near, r.Request.Carried.Far, why)})

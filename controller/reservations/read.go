@@ -16,6 +16,13 @@ func (o *Owner) Between(from, to time.Time) []reserve.Reservation {
 	return o.book.Between(from, to)
 }
 
+// Carried is Between for the reservations that relay agents carry.
+func (o *Owner) Carried(from, to time.Time) []reserve.Reservation {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.book.Carried(from, to)
+}
+
 // Now returns the time by which reservations begin and end.
 func (o *Owner) Now() time.Time { return o.now() }
 

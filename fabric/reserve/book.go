@@ -65,6 +65,11 @@ func (b *Book) Between(from, to time.Time) []Reservation {
 	return b.list(func(r *Reservation) bool { return r.Start.Before(to) && from.Before(r.End) })
 }
 
+// Carried is Between for the reservations that relay agents carry, which are few.
+func (b *Book) Carried(from, to time.Time) []Reservation {
+	return b.list(func(r *Reservation) bool { return r.Request.Carried != nil && r.Start.Before(to) && from.Before(r.End) })
+}
+
 // list returns some reservations, by tenant and name.
 func (b *Book) list(which func(*Reservation) bool) []Reservation {
 	var some []*Reservation // a reservation is large to move
