@@ -205,9 +205,9 @@ func sameDirections(a, b []points.Direction) bool {
 	})
 }
 
-// heard returns the readings of what agents limit, of the time before the last part of the cycle and of that. A direction of several flows has
+// heard takes the readings of what agents limit, of the time before the last part of the cycle and of that. A direction of several flows has
 // equal parts, and one whose queue is never empty offers twice what it may send, so that it gets more if there is more.
-func (l *Loop) heard() (all []cycle.Reading) {
+func (l *Loop) heard() {
 	measured := l.agents.Measured(l.interval * lastPart / wholePart)
 	before := l.told.counted
 	l.told.counted = make(map[string]counted, len(l.told.limited))
@@ -228,10 +228,9 @@ func (l *Loop) heard() (all []cycle.Reading) {
 			}
 			sum.add(p)
 			for _, f := range flows {
-				all = append(all, sum.reading(f, uint64(len(flows))))
+				l.taken = append(l.taken, sum.reading(f, uint64(len(flows))))
 			}
 		}
 		l.told.counted[key] = sum
 	}
-	return all
 }

@@ -55,7 +55,7 @@ func CheckInterval(d time.Duration) error {
 type Switches interface {
 	SetCircuits([]program.Circuit)
 	SetLimits(map[uint32]program.Limit)
-	ReadCircuits(_ context.Context, of map[fabric.DPID]bool) map[uint32]live.CircuitReading
+	ReadCircuits(_ context.Context, of map[fabric.DPID]bool) []live.CircuitReading
 }
 
 // Book has the reservations: a reservations.Owner.
@@ -89,7 +89,8 @@ type Loop struct {
 
 	plan    plan
 	at      map[cycle.FlowID]int // the circuits in plan whose limits follow from those of flows
-	glanced []cycle.Reading      // of Glance, in this cycle
+	numbers map[uint32]int       // the circuits in plan by number
+	taken   []cycle.Reading      // of Glance, in this cycle; the buffer of Step
 	set     bool                 // the switches have a plan
 	senders map[key]*senders
 	turned  []int // circuits in plan whose limits may be others than they have
@@ -165,7 +166,7 @@ func (l *Loop) Update() {
 	if l.set && !l.moved() && l.has(all) {
 		return
 	}
-	l.glanced = nil // another point may limit a flow now, with other counters
+	l.taken = l.taken[:0] // another point may limit a flow now, with other counters
 	l.reservations = make(map[reserve.ID]reserve.Reservation, len(all))
 	for _, r := range all {
 		l.reservations[r.Request.ID] = r
@@ -210,12 +211,12 @@ func (l *Loop) has(all []reserve.Reservation) bool {
 func (l *Loop) Glance(ctx context.Context) {
 	at := map[fabric.DPID]bool{}
 	for i := range l.plan {
-		if c := &l.plan[i]; !at[c.From.Switch] && slices.ContainsFunc(c.flows, l.cycle.Tight) {
+		if c := &l.plan[i]; !at[c.From.Switch] && slices.ContainsFunc(c.flows, func(f flow) bool { return l.cycle.Tight(f.index) }) {
 			at[c.From.Switch] = true
 		}
 	}
 	if len(at) > 0 {
-		l.glanced = l.read(ctx, at)
+		l.read(ctx, at)
 	}
 }
 
@@ -224,9 +225,10 @@ func (l *Loop) Step(ctx context.Context) {
 	if now, _ := l.cycle.Now(); l.moved() || now.Sub(l.looked) >= lookEvery {
 		l.Update()
 	}
-	readings := slices.Concat(l.heard(), l.glanced, l.read(ctx, nil))
-	l.glanced = nil
-	ch := l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Step(l.time(), readings) })
+	l.heard()
+	l.read(ctx, nil)
+	ch := l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Step(l.time(), l.taken) })
+	l.taken = l.taken[:0]
 	if ch.Replaced || l.demanded() || len(l.told.again) > 0 {
 		l.enforce()
 	} else {
@@ -237,23 +239,22 @@ func (l *Loop) Step(ctx context.Context) {
 	}
 }
 
-// read returns what each flow has sent, of all switches or some. Of a circuit with several paths each is taken to have an equal part.
-func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) []cycle.Reading {
+// read takes what each flow has sent, of all switches or some. Of a circuit with several paths each is taken to have an equal part.
+func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) {
 	if len(l.plan) == 0 {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.interval/readPart)
 	defer cancel()
-	counted := l.switches.ReadCircuits(ctx, of)
-	all := make([]cycle.Reading, 0, len(counted))
-	for i := range l.plan {
-		c := &l.plan[i]
-		r, ok := counted[c.Number]
+	now := l.now()
+	for _, r := range l.switches.ReadCircuits(ctx, of) {
+		i, ok := l.numbers[r.Number]
 		if !ok {
 			continue
 		}
+		c := &l.plan[i]
 		if c.onDemand {
-			l.demand.count(c.key, r.OfferedBytes, l.now())
+			l.demand.count(c.key, r.OfferedBytes, now)
 		}
 		if c.shaped {
 			continue // its agent measures it
@@ -263,10 +264,9 @@ func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) []cycle.Readin
 		}
 		parts := uint64(len(c.flows))
 		for _, f := range c.flows {
-			all = append(all, cycle.Reading{Flow: f, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts})
+			l.taken = append(l.taken, cycle.Reading{Flow: f.FlowID, Index: f.index, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts})
 		}
 	}
-	return all
 }
 
 // demanded reports whether a circuit that is pushed on demand has begun or ceased to have traffic.
@@ -292,7 +292,7 @@ func (l *Loop) enforce() {
 	l.demand = l.demand.only(now)
 	l.respond(now)
 	before := l.plan
-	l.plan, l.at = now, now.limits()
+	l.plan, l.at, l.numbers = now, now.limits(), now.numbers()
 	if !l.set || !now.same(before) {
 		l.set = true
 		l.switches.SetCircuits(now.circuits())

@@ -75,16 +75,15 @@ func (p *plant) SetLimits(limits map[uint32]program.Limit) {
 	}
 }
 
-func (p *plant) ReadCircuits(_ context.Context, of map[fabric.DPID]bool) map[uint32]live.CircuitReading {
-	out := map[uint32]live.CircuitReading{}
+func (p *plant) ReadCircuits(_ context.Context, of map[fabric.DPID]bool) (out []live.CircuitReading) {
 	p.reads++
 	for _, c := range p.all {
 		if of != nil && !of[c.From.Switch] {
 			continue
 		}
 		r := p.sums[c.Number]
-		r.At = p.now
-		out[c.Number] = r
+		r.Number, r.At = c.Number, p.now
+		out = append(out, r)
 	}
 	return out
 }

@@ -44,15 +44,30 @@ func (k key) String() string {
 type carried struct {
 	program.Circuit
 	key      key
-	flows    []cycle.FlowID
+	flows    []flow
 	limited  []cycle.FlowID // those of flows that a switch limits
 	senders  *senders
 	onDemand bool // it waits while there is no traffic
 	shaped   bool // an agent limits the traffic
 }
 
+// flow is a flow of a cycle, with its index there.
+type flow struct {
+	cycle.FlowID
+	index int
+}
+
 // plan are the circuits of a network, in the order of their names.
 type plan []carried
+
+// numbers returns the circuits by number.
+func (p plan) numbers() map[uint32]int {
+	at := make(map[uint32]int, len(p))
+	for i := range p {
+		at[p[i].Number] = i
+	}
+	return at
+}
 
 // limits returns the circuits whose rate follows from the limit of a flow.
 func (p plan) limits() map[cycle.FlowID]int {
@@ -78,7 +93,7 @@ func (p plan) circuits() []program.Circuit {
 // only take their paths. waits reports which of those that are pushed on demand have no traffic.
 func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status, limit func(cycle.FlowID) unit.Rate, waits func(key) bool) plan {
 	byKey := map[key]*carried{}
-	for _, f := range flows {
+	for i, f := range flows {
 		limited := f.Point.Kind == cycle.Switch
 		r, ok := reservations[f.Flow.Reservation]
 		if f.Spare || f.Flow.BestEffort() && !limited || !f.Flow.BestEffort() && !ok {
@@ -107,7 +122,7 @@ func planOf(reservations map[reserve.ID]reserve.Reservation, flows []cycle.Statu
 			}
 			c.Name = k.String()
 		}
-		c.flows = append(c.flows, f.Flow)
+		c.flows = append(c.flows, flow{f.Flow, i})
 		c.shaped = c.shaped || f.Point.Kind == cycle.Host || f.Point.Kind == cycle.Router
 		if limited {
 			c.limited = append(c.limited, f.Flow)

@@ -41,9 +41,8 @@ type circuits struct {
 
 // readers are the circuits that are read at each switch, in a plan.
 type readers struct {
-	plan  *program.Circuits
-	at    map[fabric.DPID][]reader
-	count int
+	plan *program.Circuits
+	at   map[fabric.DPID][]reader
 }
 
 // reader is a circuit that is read.
@@ -74,7 +73,6 @@ func (n *Network) readersOf() readers {
 			c.tallies[s.Number] = t
 		}
 		r.at[s.At()] = append(r.at[s.At()], reader{s.Number, s.Meter, len(s.Shares) > 0, t})
-		r.count++
 	}
 	c.readers = r
 	return r

@@ -57,7 +57,15 @@ func (w *world) sent(t openflow.Type) (all []uint64) {
 
 func (w *world) read() map[uint32]CircuitReading {
 	w.net.Advance()
-	return w.live.ReadCircuits(context.Background(), nil)
+	return byNumber(w.live.ReadCircuits(context.Background(), nil))
+}
+
+func byNumber(all []CircuitReading) map[uint32]CircuitReading {
+	by := map[uint32]CircuitReading{}
+	for _, r := range all {
+		by[r.Number] = r
+	}
+	return by
 }
 
 var circle = [][2]int{{0, 1}, {1, 2}, {0, 3}, {3, 2}}
@@ -335,7 +343,7 @@ func TestRateByTheClockOfTheSwitch(t *testing.T) {
 			} else {
 				time.Sleep(130 * time.Millisecond) // more often: some readings are of no time
 			}
-			r := w.live.ReadCircuits(t.Context(), nil)[7]
+			r := byNumber(w.live.ReadCircuits(t.Context(), nil))[7]
 			if rate := float64(r.Offered); n > 1 && (r.Interval%(200*time.Millisecond) != 0 || !near(rate, float64(hostRate)) && r.Interval > 0 || r.At.Sub(at) != r.Interval) {
 				t.Errorf("the switch counts each 200 ms, and reading %d is %+v", n, r)
 			}

@@ -256,6 +256,7 @@ func (n *Network) sendLimits(s *attached) {
 
 // CircuitReading is what a circuit has carried.
 type CircuitReading struct {
+	Number uint32 // of the circuit
 	// At is when its switch has counted, by a clock of the circuit, and Interval the time since the reading before, 0 if this is the first. It is the
 	// time of the switch where that is known: the controller takes an answer some time after the switch counted, which is 1 % of a second or
 	// more where it is busy.
@@ -277,38 +278,92 @@ type tally struct {
 // ReadCircuits reads what circuits have carried since they were last read, from their first switches at once, those in of if it is not nil, with one request to
 // each; with two to those that have circuits without a meter of their own, whose flows are read. The circuits of switches that do not answer until ctx ends
 // are not in the result, nor are those that are sent as best effort. Of circuits that share a meter, each has the same part dropped. One goroutine at a
-// time may call it.
-func (n *Network) ReadCircuits(ctx context.Context, of map[fabric.DPID]bool) map[uint32]CircuitReading {
+// time may call it, and the result is valid until the next call.
+func (n *Network) ReadCircuits(ctx context.Context, of map[fabric.DPID]bool) []CircuitReading {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
 	n.mu.Lock()
 	all := n.readersOf()
-	switches := maps.Clone(n.switches)
-	n.mu.Unlock()
-	var asked sync.WaitGroup
-	var mu sync.Mutex
-	out := make(map[uint32]CircuitReading, all.count)
+	asks := n.reading.asks[:0]
 	for id, circuits := range all.at {
-		s := switches[id]
-		if s == nil || of != nil && !of[id] {
+		if s := n.switches[id]; s != nil && (of == nil || of[id]) {
+			asks = append(asks, circuitsAt{s, circuits})
+		}
+	}
+	n.mu.Unlock()
+	r := &n.reading
+	r.asks, r.answers = asks, r.answers[:0]
+	var waits []waiting
+	for _, one := range asks {
+		r.asked.Add(1)
+		if forget, ok := r.start(one); ok {
+			waits = append(waits, waiting{one, forget})
 			continue
 		}
-		asked.Go(func() {
-			volumes, at, err := s.readCircuits(ctx, circuits)
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for i, v := range volumes {
-				if v.known {
-					out[circuits[i].number] = circuits[i].tally.add(v, at)
-				}
-			}
-		})
+		go func() {
+			defer r.asked.Done()
+			r.ask(ctx, one)
+		}()
 	}
-	asked.Wait()
-	return out
+	stop := context.AfterFunc(ctx, func() {
+		for _, one := range waits {
+			if one.forget() {
+				one.metering.unlock()
+				r.asked.Done()
+			}
+		}
+	})
+	r.asked.Wait()
+	stop()
+	clear(asks) // their switches may be gone by the next call
+	return r.answers
+}
+
+// reading is a call of ReadCircuits. The buffers stay for the next one: for 1,000 switches and 20,000 circuits they have 4 MB.
+type reading struct {
+	asks  []circuitsAt
+	asked sync.WaitGroup
+
+	mu      sync.Mutex
+	answers []CircuitReading
+}
+
+// circuitsAt are the circuits that are read at a switch.
+type circuitsAt struct {
+	*attached
+	circuits []reader
+}
+
+// waiting is a switch that is asked, until forget is called.
+type waiting struct {
+	circuitsAt
+	forget func() bool
+}
+
+// start asks a switch for its meters alone, if that tells what its circuits have carried and no other messages about meters are under way, and reports
+// whether it has asked.
+func (r *reading) start(a circuitsAt) (forget func() bool, ok bool) {
+	if metered, flows := a.sources(); !metered || flows {
+		return nil, false
+	}
+	select {
+	case a.metering.busy <- struct{}{}:
+	default:
+		return nil, false
+	}
+	forget, err := session.Start(a.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll}, func(reply *openflow.MeterStatsReply, err error) {
+		defer r.asked.Done()
+		defer a.metering.unlock()
+		if err == nil {
+			a.metering.take(reply.Meters)
+			r.take(a, nil)
+		}
+	})
+	if err != nil {
+		a.metering.unlock()
+		return nil, false // as is found again
+	}
+	return forget, true
 }
 
 // add adds what a circuit has carried, as its switch answered at a moment.
@@ -330,23 +385,28 @@ func (t *tally) add(v volume, at time.Time) (r CircuitReading) {
 	return r
 }
 
-// readCircuits returns what circuits of a switch have carried since the last call.
-func (s *attached) readCircuits(ctx context.Context, circuits []reader) ([]volume, time.Time, error) {
-	m := &s.metering
-	if err := m.lock(ctx); err != nil {
-		return nil, time.Time{}, err
-	}
-	defer m.unlock()
-	metered, flows := false, false
-	for _, c := range circuits {
+// sources returns whether meters and flows tell what the circuits have carried.
+func (a circuitsAt) sources() (metered, flows bool) {
+	for _, c := range a.circuits {
 		metered = metered || c.meter != 0
 		flows = flows || c.meter == 0 || c.shares
 	}
+	return metered, flows
+}
+
+// ask asks a switch for all that tells what its circuits have carried, and waits for the answers.
+func (r *reading) ask(ctx context.Context, a circuitsAt) {
+	m := &a.metering
+	if err := m.lock(ctx); err != nil {
+		return
+	}
+	defer m.unlock()
+	metered, flows := a.sources()
 	var counted map[uint32]uint64
 	if flows {
-		all, err := flowsOf(ctx, s.conn, openflow.FlowsWith(program.CountedBy()))
+		all, err := flowsOf(ctx, a.conn, openflow.FlowsWith(program.CountedBy()))
 		if err != nil {
-			return nil, time.Time{}, err
+			return
 		}
 		sums := map[uint32]uint64{}
 		for _, f := range all {
@@ -363,33 +423,48 @@ func (s *attached) readCircuits(ctx context.Context, circuits []reader) ([]volum
 		m.flows = sums
 	}
 	if metered {
-		reply, err := session.Ask[*openflow.MeterStatsReply](ctx, s.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll})
+		reply, err := session.Ask[*openflow.MeterStatsReply](ctx, a.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll})
 		if err != nil {
-			return nil, time.Time{}, err
+			return
 		}
 		m.take(reply.Meters)
 	}
-	at, out := time.Now(), make([]volume, len(circuits))
-	for i, c := range circuits {
-		meter, has := m.has[c.meter]
-		bytes, flowed := counted[c.number]
-		switch {
-		case has && len(meter.numbers) == 1:
-			out[i] = meter.sum
-			if meter.fine && 0 < meter.since && meter.since <= meter.age {
-				out[i].took, out[i].timed = meter.age-meter.since, true
-			}
-		case flowed && has && meter.sum.offered > 0:
-			out[i] = volume{offered: bytes, passed: uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
-		case flowed && (has || c.meter == 0):
-			out[i] = volume{offered: bytes, passed: bytes}
-		default:
-			continue
+	r.take(a, counted)
+}
+
+// take takes what the circuits of a switch have carried since the last call, whose messages about meters are locked. counted are the bytes of flows.
+func (r *reading) take(a circuitsAt, counted map[uint32]uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := time.Now()
+	for _, c := range a.circuits {
+		if v := a.metering.volume(c, counted); v.known {
+			r.answers = append(r.answers, c.tally.add(v, at))
+			r.answers[len(r.answers)-1].Number = c.number
 		}
-		out[i].known = true
 	}
-	for _, one := range m.has {
+	for _, one := range a.metering.has {
 		one.sum, one.since = volume{}, one.age
 	}
-	return out, at, nil
+}
+
+// volume returns what a circuit has carried since the last call of ReadCircuits.
+func (m *metering) volume(c reader, counted map[uint32]uint64) (v volume) {
+	meter, has := m.has[c.meter]
+	bytes, flowed := counted[c.number]
+	switch {
+	case has && len(meter.numbers) == 1:
+		v = meter.sum
+		if meter.fine && 0 < meter.since && meter.since <= meter.age {
+			v.took, v.timed = meter.age-meter.since, true
+		}
+	case flowed && has && meter.sum.offered > 0:
+		v = volume{offered: bytes, passed: uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
+	case flowed && (has || c.meter == 0):
+		v = volume{offered: bytes, passed: bytes}
+	default:
+		return v
+	}
+	v.known = true
+	return v
 }

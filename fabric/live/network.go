@@ -74,6 +74,7 @@ type Network struct {
 	prints     *program.Fingerprints
 	// resyncs bounds how many switches are read or given a whole program at the same time, and processors how many programs are made.
 	resyncs, processors slots
+	reading             reading
 
 	mu       sync.Mutex
 	frames   *frames

@@ -107,7 +107,7 @@ func BenchmarkCycle(b *testing.B) {
 	readings := make([]Reading, 0, 64_000)
 	for _, s := range c.Flows() {
 		mean[s.Flow] = draw(rnd, s)
-		readings = append(readings, Reading{Flow: s.Flow})
+		readings = append(readings, Reading{Flow: s.Flow, Index: len(readings)})
 	}
 	flows := c.Flows()
 	messages, cycles := 0, 0

@@ -35,7 +35,6 @@ type state struct {
 	meter
 	accounted
 	seizer
-	index              int       // in plan.flows
 	offered, delivered unit.Rate // of the latest interval
 	limit              unit.Rate
 	sent               bool
@@ -136,13 +135,14 @@ func (c *Cycle) measure(readings []Reading, ch *Changes) {
 	for _, s := range c.states {
 		s.heard, s.fresh, s.step, s.end = false, false, measured{}, s.offered
 	}
-	for _, r := range readings {
-		s := c.byID[r.Flow]
+	for i := range readings {
+		r := &readings[i]
+		s := c.flow(r)
 		if s == nil {
 			continue
 		}
 		first := !s.known
-		m, ok := s.meter.take(r, s.limit)
+		m, ok := s.meter.take(counted{r.At, r.Offered, r.Delivered}, s.limit)
 		if ok {
 			s.ran, s.fresh = true, true
 			s.step.add(m)
@@ -174,6 +174,14 @@ func (c *Cycle) measure(readings []Reading, ch *Changes) {
 			s.accounted.add(s.step, s.guarantee(), c.lending.part(s.planned), c.now)
 		}
 	}
+}
+
+// flow returns the flow of a reading, nil for an unknown one.
+func (c *Cycle) flow(r *Reading) *state {
+	if 0 <= r.Index && r.Index < len(c.states) && c.states[r.Index].id == r.Flow {
+		return c.states[r.Index]
+	}
+	return c.byID[r.Flow]
 }
 
 // demand returns the offered rate that the scheme gets for a flow, of one kind of rate.
@@ -229,7 +237,7 @@ func (c *Cycle) rebuild(ch *Changes) {
 			ch.Removed = append(ch.Removed, Limit{s.id, s.point, s.limit})
 			s.sent, s.known = false, false // another point has other counters
 		}
-		s.planned, s.index = f, i
+		s.planned = f
 		s.held = min(s.held, f.reserved) // a reservation that was lowered is not seized
 		states[i], byID[f.id] = s, s
 	}

@@ -10,6 +10,8 @@ import (
 // Reading is what has been counted of a flow until one moment.
 type Reading struct {
 	Flow FlowID
+	// Index is that of the flow in Flows if the caller knows it: then the flow is found in 5 ns instead of 150.
+	Index int
 	// At is the moment of counting, by a monotonic clock of the counter or of the reader. All readings of a flow are of one
 	// clock.
 	At time.Duration
@@ -37,29 +39,35 @@ func (m measured) rateOf(bytes uint64) unit.Rate {
 	return unit.Rate(min(float64(bytes)*8/m.took.Seconds()+0.5, float64(unit.MaxRate)))
 }
 
+// counted is a Reading without its flow.
+type counted struct {
+	at                 time.Duration
+	offered, delivered uint64
+}
+
 // meter makes amounts of the readings of a flow.
 type meter struct {
-	last  Reading
+	last  counted
 	known bool
 }
 
 // take takes a reading. It reports false without an earlier one, if no time has passed since, and if a counter began again.
 // limit, in force since the earlier reading, stands for a counter of what passed.
-func (m *meter) take(now Reading, limit unit.Rate) (measured, bool) {
+func (m *meter) take(now counted, limit unit.Rate) (measured, bool) {
 	was, known := m.last, m.known
-	if known && now.At <= was.At {
+	if known && now.at <= was.at {
 		return measured{}, false
 	}
 	m.last, m.known = now, true
-	uncounted := now.Delivered == fabric.Uncounted || was.Delivered == fabric.Uncounted
-	if !known || now.Offered < was.Offered || !uncounted && now.Delivered < was.Delivered {
+	uncounted := now.delivered == fabric.Uncounted || was.delivered == fabric.Uncounted
+	if !known || now.offered < was.offered || !uncounted && now.delivered < was.delivered {
 		return measured{}, false
 	}
-	d := measured{took: now.At - was.At, offered: now.Offered - was.Offered}
+	d := measured{took: now.at - was.at, offered: now.offered - was.offered}
 	if uncounted {
 		d.delivered = min(d.offered, uint64(min(float64(limit)/8*d.took.Seconds(), float64(d.offered))))
 	} else {
-		d.delivered = now.Delivered - was.Delivered
+		d.delivered = now.delivered - was.delivered
 	}
 	return d, true
 }

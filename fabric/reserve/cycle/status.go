@@ -40,7 +40,7 @@ func (s Status) Idle() (since time.Time, ok bool) {
 	return s.Full, true
 }
 
-// Flows returns the state of each flow.
+// Flows returns the state of each flow, in an order that stays until Changes.Replaced.
 func (c *Cycle) Flows() []Status {
 	all := make([]Status, len(c.states))
 	for i, s := range c.states {
@@ -65,11 +65,10 @@ func (c *Cycle) LimitOf(id FlowID) unit.Rate {
 	return 0
 }
 
-// Tight reports whether the scheme has use for more than one reading of a flow in a cycle.
-func (c *Cycle) Tight(id FlowID) bool {
+// Tight reports whether the scheme has use for more than one reading in a cycle of the flow that has an index in Flows.
+func (c *Cycle) Tight(index int) bool {
 	t, ok := c.scheme.(share.Tighter)
-	s := c.byID[id]
-	return !ok || s != nil && t.Tight(s.index)
+	return !ok || index < len(c.states) && t.Tight(index)
 }
 
 // Minutes returns the accounts of the current minute so far, for a caller that ends.
