@@ -62,6 +62,11 @@ type Adaptive struct {
 	frame   unit.Rate
 	ends    []unit.Rate // of the next cycle, nil if they are not known
 	busy    []bool      // by link: flows claim more than half of it
+
+	links           linkAllocator
+	left            []unit.Rate // scratch of shares, by link
+	sums            []uint64
+	promised, slack []unit.Rate // the result of shares
 }
 
 var (
@@ -207,8 +212,8 @@ func (a *Adaptive) divide(fresh map[int]bool) {
 	if same {
 		return // the limits that follow are those in force
 	}
-	rates := AllocateLinks(a.net.Capacities, Priority, a.claims)
-	promised, slack := a.slack(rates)
+	rates := a.links.allocate(a.net.Capacities, Priority, a.claims)
+	promised, slack := a.shares(rates)
 	for i, least := range rates {
 		// Any limit from the allocated rate up to the slack is right, so one that is in force
 		// remains. A new one lies in the middle of the slack, far from both ends.
@@ -224,22 +229,24 @@ func (a *Adaptive) divide(fresh map[int]bool) {
 	}
 }
 
-// slack divides the capacity that no flow claims. First each flow gets what is promised of its reservation, so that one that wakes on a link
+// shares divides the capacity that no flow claims. First each flow gets what is promised of its reservation, so that one that wakes on a link
 // that is not full loses nothing, and best effort what reservations leave, or half of it while it sleeps. The rest is divided in proportion to the
 // rates: each flow gets the least of its parts of the links that it crosses, so that one that grows beyond its reservation is not held back.
-func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
-	left, sums := slices.Clone(a.net.Capacities), make([]uint64, len(a.net.Capacities))
+func (a *Adaptive) shares(rates []unit.Rate) (promised, slack []unit.Rate) {
+	a.left, a.sums = append(a.left[:0], a.net.Capacities...), sized(a.sums, len(a.net.Capacities))
+	left, sums := a.left, a.sums
 	for i, f := range a.net.Flows {
 		for _, l := range f.Links {
 			left[l] -= rates[i]
 			sums[l] += uint64(rates[i]) + 1
 		}
 	}
-	a.busy = make([]bool, len(left))
+	a.busy = sized(a.busy, len(left))
 	for l, capacity := range a.net.Capacities {
 		a.busy[l] = left[l] < capacity/tightOver
 	}
-	promised = make([]unit.Rate, len(rates))
+	a.promised, a.slack = sized(a.promised, len(rates)), sized(a.slack, len(rates))
+	promised, slack = a.promised, a.slack
 	for _, bestEffort := range []bool{false, true} {
 		for i, f := range a.net.Flows {
 			if (f.Class == BestEffort) != bestEffort || rates[i] >= f.Reserved {
@@ -258,7 +265,6 @@ func (a *Adaptive) slack(rates []unit.Rate) (promised, slack []unit.Rate) {
 			promised[i] = more
 		}
 	}
-	slack = make([]unit.Rate, len(rates))
 	for i, f := range a.net.Flows {
 		slack[i] = Unlimited - rates[i]
 		for _, l := range f.Links {

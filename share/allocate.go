@@ -2,7 +2,6 @@ package share
 
 import (
 	"fmt"
-	"slices"
 
 	"headgate.dev/headgate/unit"
 )
@@ -81,12 +80,8 @@ func (s Spare) String() string {
 // Allocate panics if a parent is not the index of a claim. Claims in a cycle are not connected
 // to the root and get nothing.
 func Allocate(limit unit.Rate, spare Spare, claims []Claim) []unit.Rate {
-	n := len(claims)
-	a := allocator{spare: spare, claims: claims, usable: make([]uint64, n), allocated: make([]amount, n)}
-	a.link()
-	for _, i := range slices.Backward(a.order) {
-		a.usable[i] = a.usableBy(i)
-	}
+	var a allocator
+	a.begin(spare, claims)
 	a.divide(newAmount(min(uint64(limit), a.usableBelow(-1))), a.children(-1))
 	for _, i := range a.order {
 		a.divide(a.allocated[i], a.children(i))

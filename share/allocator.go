@@ -30,6 +30,17 @@ type allocator struct {
 	slab        []borrower // scratch of divide; borrowers sorts it by turn
 	borrowers   []*borrower
 	unsatisfied []*borrower // scratch of fillTurn
+	result      []unit.Rate // scratch of rates
+}
+
+// begin takes the claims, and computes what each can use.
+func (a *allocator) begin(spare Spare, claims []Claim) {
+	a.spare, a.claims = spare, claims
+	a.usable, a.allocated = sized(a.usable, len(claims)), sized(a.allocated, len(claims))
+	a.link()
+	for _, i := range slices.Backward(a.order) {
+		a.usable[i] = a.usableBy(i)
+	}
 }
 
 // borrower is a claim that has its guarantee and demands more.
@@ -48,7 +59,7 @@ func (a *allocator) children(p int) []int { return a.kids[a.first[p+1]:a.first[p
 // link groups the claims by parent (a counting sort) and computes the depth-first order.
 func (a *allocator) link() {
 	n := len(a.claims)
-	a.first = make([]int, n+3)
+	a.first = sized(a.first, n+3)
 	for i := range a.claims {
 		p := a.claims[i].Parent
 		if p < -1 || p >= n {
@@ -59,13 +70,13 @@ func (a *allocator) link() {
 	for s := 1; s < len(a.first); s++ {
 		a.first[s] += a.first[s-1]
 	}
-	a.kids = make([]int, n)
+	a.kids = sized(a.kids, n)
 	for i := range a.claims {
 		slot := a.claims[i].Parent + 2 // one slot later, so that the increments end at the start of the slot
 		a.kids[a.first[slot]] = i
 		a.first[slot]++
 	}
-	a.order = make([]int, 0, n)
+	a.order = slices.Grow(a.order[:0], n)
 	for next := slices.Clone(a.children(-1)); len(next) > 0; {
 		i := next[len(next)-1]
 		a.order = append(a.order, i)
@@ -208,7 +219,8 @@ func (a *allocator) fillTurn(spare amount, turn []*borrower) amount {
 // such a difference too. Each rate is therefore the exact amount rounded down or up, and whole
 // numbers do not change.
 func (a *allocator) rates() []unit.Rate {
-	rates := make([]unit.Rate, len(a.claims))
+	rates := sized(a.result, len(a.claims))
+	a.result = rates
 	upTo := amount{part: roundingSlack}
 	for _, i := range slices.Backward(a.order) {
 		if len(a.children(i)) == 0 {
