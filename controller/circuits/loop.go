@@ -248,9 +248,12 @@ func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) {
 	defer cancel()
 	now := l.now()
 	for _, r := range l.switches.ReadCircuits(ctx, of) {
-		i, ok := l.numbers[r.Number]
-		if !ok {
-			continue
+		i := r.Index
+		if i >= len(l.plan) || l.plan[i].Number != r.Number { // it is of another list
+			var ok bool
+			if i, ok = l.numbers[r.Number]; !ok {
+				continue
+			}
 		}
 		c := &l.plan[i]
 		if c.onDemand {

@@ -48,6 +48,7 @@ type readers struct {
 // reader is a circuit that is read.
 type reader struct {
 	number uint32
+	index  int              // in circuits.reserved, 0 of others
 	meter  openflow.MeterID // 0 if it has none
 	shares bool             // with other circuits
 	tally  *tally
@@ -62,6 +63,10 @@ func (n *Network) readersOf() readers {
 	if c.readers.plan == n.plan.Circuits {
 		return c.readers
 	}
+	indices := make(map[uint32]int, len(c.reserved))
+	for i := range c.reserved {
+		indices[c.reserved[i].Number] = i
+	}
 	r := readers{plan: n.plan.Circuits, at: map[fabric.DPID][]reader{}}
 	for _, s := range r.plan.States() {
 		if s.BestEffort {
@@ -72,7 +77,7 @@ func (n *Network) readersOf() readers {
 			t = &tally{}
 			c.tallies[s.Number] = t
 		}
-		r.at[s.At()] = append(r.at[s.At()], reader{s.Number, s.Meter, len(s.Shares) > 0, t})
+		r.at[s.At()] = append(r.at[s.At()], reader{s.Number, indices[s.Number], s.Meter, len(s.Shares) > 0, t})
 	}
 	c.readers = r
 	return r

@@ -28,6 +28,7 @@ type metering struct {
 	pending bool
 	changed map[openflow.MeterID]bool
 	flows   map[uint32]uint64
+	reply   openflow.MeterStatsReply // memory for the next one
 }
 
 // circuitMeter is a meter of circuits in a switch.
@@ -257,6 +258,8 @@ func (n *Network) sendLimits(s *attached) {
 // CircuitReading is what a circuit has carried.
 type CircuitReading struct {
 	Number uint32 // of the circuit
+	// Index is where the list of SetCircuits has it, if it has it and is in force.
+	Index int
 	// At is when its switch has counted, by a clock of the circuit, and Interval the time since the reading before, 0 if this is the first. It is the
 	// time of the switch where that is known: the controller takes an answer some time after the switch counted, which is 1 % of a second or
 	// more where it is busy.
@@ -351,7 +354,7 @@ func (r *reading) start(a circuitsAt) (forget func() bool, ok bool) {
 	default:
 		return nil, false
 	}
-	forget, err := session.Start(a.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll}, func(reply *openflow.MeterStatsReply, err error) {
+	forget, err := session.Start(a.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll}, &a.metering.reply, func(reply *openflow.MeterStatsReply, err error) {
 		defer r.asked.Done()
 		defer a.metering.unlock()
 		if err == nil {
@@ -440,7 +443,8 @@ func (r *reading) take(a circuitsAt, counted map[uint32]uint64) {
 	for _, c := range a.circuits {
 		if v := a.metering.volume(c, counted); v.known {
 			r.answers = append(r.answers, c.tally.add(v, at))
-			r.answers[len(r.answers)-1].Number = c.number
+			last := &r.answers[len(r.answers)-1]
+			last.Number, last.Index = c.number, c.index
 		}
 	}
 	for _, one := range a.metering.has {

@@ -44,6 +44,7 @@ type codec struct {
 	base     int       // encoding: where the message begins in b
 	off, end int       // decoding: the next byte, and the end of the structure around it
 	counted  []Counter // decoding: memory for lists of counters
+	into     ReplyBody // decoding: in whose memory the body of a reply may be
 	err      error
 }
 

@@ -176,7 +176,13 @@ func Decode(b []byte) (xid uint32, m Message, err error) {
 // DecodeCount is Decode, and returns as well how many structures of the message are kept as bytes because they are of experimenters,
 // or of types that OpenFlow 1.3 does not define: messages, match fields, instructions, actions, meter bands and properties.
 func DecodeCount(b []byte) (xid uint32, m Message, unknown int, err error) {
-	c := codec{b: b, end: len(b)}
+	return DecodeInto(b, nil)
+}
+
+// DecodeInto is DecodeCount for a multipart reply, whose body is decoded into an earlier one if that is of the same kind: into the memory of its list. Only
+// MeterStatsReply has use for it.
+func DecodeInto(b []byte, body ReplyBody) (xid uint32, m Message, unknown int, err error) {
+	c := codec{b: b, end: len(b), into: body}
 	m = c.decode()
 	if c.err != nil {
 		return 0, nil, 0, c.err

@@ -123,6 +123,8 @@ func (m *MultipartReply) layout(c *codec) {
 	t := multipartHeader(c, m.Body, &m.More, "reply")
 	switch {
 	case c.encoding:
+	case c.into != nil && c.into.Kind() == t:
+		m.Body = c.into
 	case int(t) < len(multiparts):
 		m.Body = multiparts[t].reply()
 	case t == MultipartExperimenter:

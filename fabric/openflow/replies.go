@@ -117,7 +117,10 @@ type GroupFeatures struct {
 }
 
 // MeterStatsReply has counters of meters.
-type MeterStatsReply struct{ Meters []MeterCounters }
+type MeterStatsReply struct {
+	Meters []MeterCounters
+	bands  []Counter // memory for those of Meters, after DecodeInto
+}
 
 // MeterCounters is counters of a meter (struct ofp_meter_stats, section 7.3.5.12).
 type MeterCounters struct {

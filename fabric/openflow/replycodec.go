@@ -7,9 +7,19 @@ func (b *PortStatsReply) layout(c *codec)    { list(c, &b.Ports, (*codec).portSt
 func (b *QueueStatsReply) layout(c *codec)   { list(c, &b.Queues, (*codec).queueStats) }
 func (b *GroupStatsReply) layout(c *codec)   { list(c, &b.Groups, (*codec).groupStats) }
 func (b *GroupDescReply) layout(c *codec)    { list(c, &b.Groups, (*codec).groupDesc) }
-func (b *MeterStatsReply) layout(c *codec)   { list(c, &b.Meters, (*codec).meterCounters) }
 func (b *MeterConfigReply) layout(c *codec)  { list(c, &b.Meters, (*codec).meterConfig) }
 func (b *PortDescReply) layout(c *codec)     { list(c, &b.Ports, (*codec).port) }
+
+func (b *MeterStatsReply) layout(c *codec) {
+	again := !c.encoding && c.into == ReplyBody(b)
+	if again {
+		b.Meters, c.counted = b.Meters[:0], b.bands[:0]
+	}
+	list(c, &b.Meters, (*codec).meterCounters)
+	if again {
+		b.bands = c.counted
+	}
+}
 
 func (b *Desc) layout(c *codec) {
 	c.text(&b.Manufacturer, 256, "ofp_desc.mfr_desc")

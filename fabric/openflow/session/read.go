@@ -22,7 +22,7 @@ func (c *Conn) read(r *bufio.Reader) {
 			return
 		}
 		c.alive.heard()
-		xid, m, unknown, err := openflow.DecodeCount(b)
+		xid, m, unknown, err := openflow.DecodeInto(b, c.into(b))
 		if err != nil {
 			malformed++
 			c.counters.malformed.Add(1)
@@ -40,6 +40,19 @@ func (c *Conn) read(r *bufio.Reader) {
 		c.counters.unknown.Add(uint64(unknown))
 		c.alive.process(func() { c.receive(xid, m, len(b)) })
 	}
+}
+
+// into returns in whose memory a message is decoded, nil if it is to have its own. Later parts of a reply have their own.
+func (c *Conn) into(message []byte) (body openflow.ReplyBody) {
+	if openflow.Type(message[1]) != openflow.TypeMultipartReply {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.pending[binary.BigEndian.Uint32(message[4:])]; p != nil {
+		body, p.into = p.into, nil
+	}
+	return body
 }
 
 // fail ends the request of a reply that cannot be decoded.

@@ -14,6 +14,7 @@ import (
 type pending struct {
 	answer chan answer  // has room for one
 	call   func(answer) // in place of answer: it is called once, with Conn.mu held
+	into   openflow.ReplyBody
 }
 
 type answer struct {
@@ -182,12 +183,12 @@ func Ask[T openflow.ReplyBody](ctx context.Context, c *Conn, body openflow.Reque
 }
 
 // Start requests a description or statistics, and does not wait: done is called once with all parts of the reply, which is of type T, or an error. It
-// must return soon and not use the session, whose reader calls it. After forget, which reports whether there was no answer yet, it is not called
+// must return soon and not use the session, whose reader calls it. into is an earlier reply, in whose memory this one may be, or nil. After forget, which reports whether there was no answer yet, it is not called
 // any more. No goroutine waits for the answer, and the request is written at once if nothing waits before it: with Ask a thousand switches that answer one
 // by one woke three goroutines each, and a processor for most of them.
-func Start[T openflow.ReplyBody](c *Conn, body openflow.RequestBody, done func(reply T, err error)) (forget func() bool, err error) {
+func Start[T openflow.ReplyBody](c *Conn, body openflow.RequestBody, into openflow.ReplyBody, done func(reply T, err error)) (forget func() bool, err error) {
 	m := &openflow.MultipartRequest{Body: body}
-	p := &pending{call: func(a answer) {
+	p := &pending{into: into, call: func(a answer) {
 		var reply T
 		var reason *openflow.Error
 		switch parts, ok := a.message.(*openflow.MultipartReply); {

@@ -54,7 +54,7 @@ func TestStart(t *testing.T) {
 			}
 			got := make(chan outcome, 10)
 			start := func() (xid uint32, forget func() bool) {
-				forget, err := Start(c, &openflow.TableStatsRequest{}, func(reply *openflow.TableStatsReply, err error) { got <- outcome{reply, err} })
+				forget, err := Start(c, &openflow.TableStatsRequest{}, nil, func(reply *openflow.TableStatsReply, err error) { got <- outcome{reply, err} })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -100,7 +100,7 @@ func TestStart(t *testing.T) {
 				t.Errorf("an end, after a reply to a request that was forgotten: %+v", o)
 			}
 			<-c.Done()
-			if _, err := Start(c, &openflow.TableStatsRequest{}, func(*openflow.TableStatsReply, error) { t.Error("it is answered after the end") }); err == nil {
+			if _, err := Start(c, &openflow.TableStatsRequest{}, nil, func(*openflow.TableStatsReply, error) { t.Error("it is answered after the end") }); err == nil {
 				t.Error("Start after the end succeeds")
 			}
 			c.mu.Lock()
@@ -117,7 +117,7 @@ func TestStartWhileNobodyReads(t *testing.T) {
 	c, p := openTCP(t)
 	const count = 50_000 // 0.8 MB, more than the sockets take
 	for range count {
-		if _, err := Start(c, &openflow.MeterFeaturesRequest{}, func(*openflow.MeterFeatures, error) {}); err != nil {
+		if _, err := Start(c, &openflow.MeterFeaturesRequest{}, nil, func(*openflow.MeterFeatures, error) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
