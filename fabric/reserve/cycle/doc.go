@@ -66,8 +66,8 @@
 // # Cost
 //
 // For 1,000 switches and 10,000 reservations of both directions (BenchmarkCycle: 35,000 flows with those of best effort,
-// of which a tenth changes per cycle), Step takes 59 to 73 ms on one core of an AMD EPYC at idle priority, three quarters of
-// it in share.AllocateLinks. Set takes 107 to 149 ms, because it makes all flows again, and a Step in which a reservation
+// of which a tenth changes per cycle), Step takes 44 to 54 ms on one core of an AMD EPYC that others use too, 45 % of it in
+// share.AllocateLinks. Set takes 107 to 149 ms, because it makes all flows again, and a Step in which a reservation
 // begins or ends takes that time more.
 //
 // # Out of scope
