@@ -17,6 +17,7 @@ type Cycle struct {
 	scheme   share.Scheme
 	calendar Calendar
 	now      time.Time
+	minute   int64 // that of all accounts, since the epoch
 	network  Network
 	lines    lines
 	plan     plan
@@ -150,13 +151,11 @@ func (c *Cycle) measure(readings []Reading, ch *Changes) {
 		}
 		s.heard = s.heard || ok || first
 	}
+	c.lending.begin()
 	for _, s := range c.states {
 		if s.fresh {
 			s.offered, s.delivered = s.step.rate(), s.step.deliveredRate()
 		}
-	}
-	c.lending.begin()
-	for _, s := range c.states {
 		if len(s.spares) > 0 || s.point.Kind == Nowhere {
 			continue
 		}
@@ -202,6 +201,10 @@ func (c *Cycle) demand(s *state, rate func(*state) unit.Rate) unit.Rate {
 // turn closes the accounts of a minute that has ended.
 func (c *Cycle) turn(ch *Changes) {
 	minute := c.now.Unix() / 60
+	if minute == c.minute {
+		return
+	}
+	c.minute = minute
 	for _, m := range c.ended {
 		if m.Minute != minute {
 			ch.Minutes = append(ch.Minutes, m)
