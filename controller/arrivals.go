@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -16,9 +17,9 @@ const (
 	arrivalsInterval = time.Second
 	// fullyUsed is the part of its capacity from which on a link shows what it gives.
 	fullyUsed = 0.95
-	// corrected is by what part at most a measured rate is lowered. A measurement of a policer shows up to 10 % too much (bench loop), and a link that loses
-	// frames at random must not lose its capacity step by step.
-	corrected = 0.1
+	// corrected is by what part at most a measured rate is lowered for losses of less than randomLoss: a link that loses frames at random must not lose its
+	// capacity step by step.
+	corrected, randomLoss = 0.1, 0.05
 )
 
 // losses are the parts of the frames that show that a link gives less, each over some time: the counters of two switches are not read at the same moment, and
@@ -26,7 +27,7 @@ const (
 var losses = []struct {
 	over time.Duration
 	part float64
-}{{3 * time.Second, 0.02}, {10 * time.Second, 0.005}}
+}{{2 * time.Second, 0.05}, {3 * time.Second, 0.02}, {10 * time.Second, 0.005}}
 
 // seeArrivals lowers what is in force of a weak link to what arrives at its end while more is sent: a measurement has an error, and what is let through beyond
 // the truth is lost, whoever reserved it. Counters have none.
@@ -44,8 +45,10 @@ func (c *Controller) seeArrivals(ctx context.Context, t store.Term, now time.Tim
 			continue
 		}
 		id := w.Links[0].ID()
-		if rate := arrivedOf(w, live.Readings(id.From), live.Readings(id.To), now.Sub(c.lowered[id])); rate > 0 {
+		least := (w.Capacity*unit.Rate(network.ApplyMeasured) + 99) / 100 // or it would not be in force
+		if rate := max(arrivedOf(w, live.Readings(id.From), live.Readings(id.To), now.Sub(c.lowered[id])), least); rate < w.Gives() {
 			arrived[w.Links[0]], c.lowered[id] = rate, now
+			slog.Info("lower the measured capacity of a link to what arrives", "link", id, "from", w.Gives(), "to", rate)
 		}
 	}
 	if len(arrived) == 0 {
@@ -66,7 +69,7 @@ func (c *Controller) seeArrivals(ctx context.Context, t store.Term, now time.Tim
 	return err
 }
 
-// arrivedOf returns what a link gives by the counters of its ends, 0 if they show no less than what is known. What was sent before its rate was lowered last
+// arrivedOf returns what a link gives by the counters of its ends, the rate that is known if they show no less. What was sent before its rate was lowered last
 // does not count, nor what was in the second after that.
 func arrivedOf(w store.WeakLink, sends, receives fabric.Readings, since time.Duration) unit.Rate {
 	for _, l := range losses {
@@ -74,10 +77,11 @@ func arrivedOf(w store.WeakLink, sends, receives fabric.Readings, since time.Dur
 		if !ok || since < l.over+time.Second || lost < l.part || sent < fullyUsed*float64(w.Gives()) {
 			continue
 		}
-		rate := fourDigits(max(unit.Rate(sent*(1-lost)), unit.Rate((1-corrected)*float64(w.Rate))))
-		if rate < w.Gives() {
-			return rate
+		rate := unit.Rate(sent * (1 - lost))
+		if lost < randomLoss {
+			rate = max(rate, unit.Rate((1-corrected)*float64(w.Rate)))
 		}
+		return min(fourDigits(rate), w.Gives())
 	}
-	return 0
+	return w.Gives()
 }

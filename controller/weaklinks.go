@@ -25,7 +25,7 @@ import (
 // Values chosen for Headgate.
 const (
 	// weakLinksInterval is the interval at which the leader looks at new results of measurements.
-	weakLinksInterval = 5 * time.Second
+	weakLinksInterval = 2 * time.Second
 	// resultAge is how old a result may be that says something about a link.
 	resultAge = 7 * 24 * time.Hour
 	// ownLimitPart: a result of more than this part of a limit that Headgate enforced shows the limit.
@@ -34,8 +34,8 @@ const (
 	near = 0.01
 	// readAfter is after what time the counters of ports have been read after a measurement.
 	readAfter = 2500 * time.Millisecond
-	// othersPart is the part of a rate below which the traffic of others does not hide a limit.
-	othersPart = 0.03
+	// othersPart is the part of a rate below which the traffic of others does not hide a limit. A measurement in the other direction is up to 4 %.
+	othersPart = 0.05
 	// uncertain is the part of a rate by which its interval may be higher. A capacity over a slow link on a busy host had 17 to 1140 Mbit/s.
 	uncertain = 0.1
 )
@@ -55,34 +55,39 @@ func (c *Controller) findWeakLinks(ctx context.Context, t store.Term, now time.T
 		return nil // the term of the switches has not begun
 	}
 	w := weakLinks{top: top, hosts: circuits.HostsAt(top, c.hub.Interfaces())}
-	recent := func(l schedule.Last) bool { return now.Sub(l.At) < readAfter }
-	if c.looked.same(w, last) || slices.ContainsFunc(slices.Collect(maps.Values(last)), recent) {
+	if c.looked.same(w, last) {
 		return nil
 	}
 	docs, _, err := t.Store().All(ctx, store.Prefix(store.Newest), 0)
 	if err != nil {
 		return err
 	}
-	results := map[schedule.Task]store.ProbeResult{}
-	for _, d := range docs {
-		var r store.ProbeResult
-		if d.Into(&r) == nil && len(r.Answer) > 0 && now.Sub(r.At) < resultAge {
-			results[r.Task] = r
-		}
-	}
 	// What was beside a result is looked up when it is new: a reservation that is cancelled later leaves no trace in the book, and counters are kept for
 	// seconds.
-	seen := map[string]beside{}
+	results, seen, all := map[schedule.Task]store.ProbeResult{}, map[string]beside{}, true
+	for _, d := range docs {
+		var r store.ProbeResult
+		if d.Into(&r) != nil || len(r.Answer) == 0 || now.Sub(r.At) > resultAge {
+			continue
+		}
+		if now.Sub(r.At) < readAfter { // it is looked at next time
+			all = false
+			continue
+		}
+		results[r.Task] = r
+		if b, known := c.seen[keyOf(r)]; known {
+			seen[keyOf(r)] = b
+		}
+	}
 	w.beside = func(r store.ProbeResult, path []fabric.LinkID) beside {
-		key := r.ID + " " + r.From + " " + r.To
-		b, known := c.seen[key]
+		b, known := seen[keyOf(r)]
 		if !known {
 			b.reserved = slices.ContainsFunc(owner.Between(r.At.Add(-time.Minute), r.At), func(v reserve.Reservation) bool {
 				return slices.ContainsFunc(path, func(l fabric.LinkID) bool { return crosses(v, l) })
 			})
 			b.others, b.counted = othersTraffic(r, path, live.Readings)
+			seen[keyOf(r)] = b
 		}
-		seen[key] = b
 		return b
 	}
 	found := w.find(results, before)
@@ -92,11 +97,14 @@ func (c *Controller) findWeakLinks(ctx context.Context, t store.Term, now time.T
 			return tx.Put(store.WeakLinksKey, store.WeakLinks{Links: found})
 		})
 	}
-	if err == nil {
+	if err == nil && all {
 		c.looked = looked{top.Links(), w.hosts, last}
 	}
 	return err
 }
+
+// keyOf returns what tells a result from all others.
+func keyOf(r store.ProbeResult) string { return r.ID + " " + r.From + " " + r.To }
 
 // looked is what the last look for weak links was made with. The end of a measurement changes the time of its pair in the cache, so that the results of
 // all pairs are only read when one is new.
@@ -121,7 +129,7 @@ func crosses(r reserve.Reservation, l fabric.LinkID) bool {
 // sameFinding reports whether two findings differ by no more than measurements do.
 func sameFinding(a, b store.WeakLink) bool {
 	likely := a.Likely == b.Likely || a.Likely != nil && b.Likely != nil && *a.Likely == *b.Likely
-	return likely && slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && a.Arrived == b.Arrived && apart(a.Rate, b.Rate) <= near
+	return likely && slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && a.Arrived == b.Arrived && a.At.Equal(b.At) && apart(a.Rate, b.Rate) <= near
 }
 
 // apart returns by what part two rates differ.
@@ -170,7 +178,12 @@ func othersTraffic(r store.ProbeResult, over []fabric.LinkID, readings func(fabr
 // find returns what results show, and what is known of links of which they show nothing.
 func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []store.WeakLink) (found []store.WeakLink) {
 	var all []bottleneck.Measurement
-	by, measured := map[unit.Rate]store.ProbeResult{}, map[fabric.LinkID]bool{}
+	by := map[unit.Rate]store.ProbeResult{}
+	type shows struct {
+		rate unit.Rate
+		at   time.Time
+	}
+	newestAt, shown := map[fabric.LinkID]time.Time{}, map[fabric.LinkID][]shows{} // of the measurements that count
 	pairs := map[[2]string]bool{}
 	for t := range results {
 		pairs[[2]string{t.From, t.To}] = true
@@ -195,7 +208,10 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		all = append(all, m)
 		by[m.Rate] = r
 		for _, l := range m.Path {
-			measured[l] = true
+			if r.At.After(newestAt[l]) {
+				newestAt[l] = r.At
+			}
+			shown[l] = append(shown[l], shows{m.Rate, r.At})
 		}
 	}
 	w.agree(all)
@@ -204,6 +220,9 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		one := store.WeakLink{Rate: fourDigits(f.Rate), From: r.From, To: r.To, At: r.At}
 		for _, l := range f.Links {
 			one.Links = append(one.Links, store.LinkOf(l))
+			if newestAt[l].After(one.At) {
+				one.At = newestAt[l]
+			}
 			if c := w.capacity(l); one.Capacity == 0 || c < one.Capacity {
 				one.Capacity = c
 			}
@@ -221,8 +240,17 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 			found = append(found, one)
 		}
 	}
+	// What was found stays until a later measurement shows more: fewer that count, as while something is reserved, show nothing. It is not given up for a longer
+	// list of suspects.
 	for _, f := range before {
-		if !slices.ContainsFunc(f.Links, func(l store.ReservationLink) bool { return measured[l.ID()] }) {
+		refuted := slices.ContainsFunc(f.Links, func(l store.ReservationLink) bool {
+			return slices.ContainsFunc(shown[l.ID()], func(s shows) bool { return s.at.After(f.At) && s.rate > f.Rate && !bottleneck.Same(s.rate, f.Rate) })
+		})
+		if refuted {
+			continue
+		}
+		found = slices.DeleteFunc(found, func(one store.WeakLink) bool { return len(one.Links) > len(f.Links) && overlap(one, f) })
+		if !slices.ContainsFunc(found, func(one store.WeakLink) bool { return overlap(one, f) }) {
 			found = append(found, f)
 		}
 	}
@@ -230,6 +258,11 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		return cmp.Or(cmp.Compare(len(a.Links), len(b.Links)), slices.CompareFunc(a.Links, b.Links, func(l, m store.ReservationLink) int { return l.ID().Compare(m.ID()) }))
 	})
 	return found
+}
+
+// overlap reports whether two findings have a suspect in common.
+func overlap(a, b store.WeakLink) bool {
+	return slices.ContainsFunc(a.Links, func(l store.ReservationLink) bool { return slices.Contains(b.Links, l) })
 }
 
 // agree takes lower bounds for the rates themselves where another path over one of the links has the same bound: other traffic, which hides a token rate, would not

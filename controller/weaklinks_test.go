@@ -80,6 +80,8 @@ func TestWeakLinks(t *testing.T) {
 	elsewhere := limited
 	elsewhere.FromDevices = []string{"eth1"}
 	known := store.WeakLink{Links: []store.ReservationLink{store.LinkOf(link)}, Rate: 60 * unit.Mbit, Capacity: 100 * unit.Mbit, From: "a1", To: "b1", At: at}
+	earlier := known
+	earlier.At = at.Add(-time.Hour)
 	for _, c := range []struct {
 		name    string
 		results []store.ProbeResult
@@ -99,7 +101,7 @@ func TestWeakLinks(t *testing.T) {
 		{name: "at least", results: append(slices.Clone(lines), result("a1", "b1", exact(100), probe.Estimate{Value: 60e6, AtLeast: true}))},
 		{name: "one bound", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF))},
 		{name: "one bound, and no other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: unit.Kbit, want: "29Mbit 1"},
-		{name: "one bound beside other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: unit.Mbit},
+		{name: "one bound beside other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: 2 * unit.Mbit},
 		{name: "no limit was found up to the rate, without other traffic", results: append(slices.Clone(lines), joint("a1", "b1", 60, 2_000_000)), others: unit.Kbit},
 		{name: "two bounds that agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 29.2, limiter.TBF)), want: "29Mbit 1"},
 		{name: "two bounds that do not agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 24, limiter.TBF))},
@@ -115,13 +117,16 @@ func TestWeakLinks(t *testing.T) {
 		{name: "one shows too much", results: append(slices.Clone(all), bound("a1", "b1", 29.02, limiter.TBF), bound("a1", "b2", 33, limiter.Scheduling), bound("a2", "b1", 29.02, limiter.TBF), bound("a2", "b2", 29.02, limiter.TBF)), want: "29.02Mbit 1"},
 		{name: "two of four saw no limit, in short trains", results: append(slices.Clone(all), result("a1", "b1", exact(200), exact(59)), result("a1", "b2", exact(200), exact(61)), joint("a2", "b1", 95, 1_200_000), joint("a2", "b2", 95, 1_200_000)), want: "59Mbit 1"},
 		{name: "two of four saw no limit, in long trains", results: append(slices.Clone(all), result("a1", "b1", exact(200), exact(59)), result("a1", "b2", exact(200), exact(61)), joint("a2", "b1", 95, 8_000_000), joint("a2", "b2", 95, 8_000_000))},
-		{name: "two of four show too much", results: append(slices.Clone(all), bound("a1", "b1", 29.02, limiter.TBF), bound("a1", "b2", 33, limiter.Scheduling), bound("a2", "b1", 44, limiter.Scheduling), bound("a2", "b2", 29.02, limiter.TBF))},
+		{name: "two of four show too much", results: append(slices.Clone(all), bound("a1", "b1", 29.02, limiter.TBF), bound("a1", "b2", 33, limiter.Scheduling), bound("a2", "b1", 44, limiter.Scheduling), bound("a2", "b2", 29.02, limiter.TBF)), want: "29.02Mbit 1"},
+		{name: "two of four show the same, which is more", results: append(slices.Clone(all), bound("a1", "b1", 29.02, limiter.TBF), bound("a1", "b2", 44, limiter.TBF), bound("a2", "b1", 44, limiter.TBF), bound("a2", "b2", 29.02, limiter.TBF)), want: "44Mbit 1"},
 		{name: "more than the port", results: append(slices.Clone(all), limited, result("a2", "b1", exact(1400), exact(1400))), want: "60Mbit 1"},
 		{name: "nothing of the lines", results: []store.ProbeResult{result("a1", "b1", exact(100), exact(30)), result("a1", "b2", exact(100), exact(30)), result("a2", "b1", exact(100), exact(30)), result("a2", "b2", exact(100), exact(30))}, want: "30Mbit 5 likely"},
 		{name: "the lines of one end", results: []store.ProbeResult{result("a1", "a2", exact(1000), exact(1000)), result("a2", "a1", exact(1000), exact(1000)), result("a1", "b1", exact(100), exact(30)), result("a1", "b2", exact(100), exact(30)), result("a2", "b1", exact(100), exact(30)), result("a2", "b2", exact(100), exact(30))}, want: "30Mbit 3 likely"},
 		{name: "two pairs at one host", results: []store.ProbeResult{result("a1", "b1", exact(100), exact(30)), result("a1", "b2", exact(100), exact(30))}, want: "30Mbit 3, 30Mbit 3"},
 		{name: "all hosts have the same limit", results: []store.ProbeResult{result("a1", "a2", exact(1000), exact(30)), result("b1", "b2", exact(1000), exact(30)), result("a1", "b1", exact(100), exact(30)), result("a2", "b2", exact(100), exact(30)), result("a1", "b2", exact(100), exact(30)), result("a2", "b1", exact(100), exact(30))}, want: "30Mbit 3, 30Mbit 3, 30Mbit 3, 30Mbit 3"},
-		{name: "it is repaired", results: append(slices.Clone(lines), result("a1", "b1", exact(100), exact(100))), before: []store.WeakLink{known}},
+		{name: "it is repaired", results: append(slices.Clone(lines), result("a1", "b1", exact(100), exact(100))), before: []store.WeakLink{earlier}},
+		{name: "a longer list", results: []store.ProbeResult{limited}, before: []store.WeakLink{known}, want: "60Mbit 1"},
+		{name: "nothing later shows more", results: append(slices.Clone(lines), result("a1", "b1", exact(100), exact(100))), before: []store.WeakLink{known}, want: "60Mbit 1"},
 	} {
 		w.beside = func(store.ProbeResult, []fabric.LinkID) beside {
 			return beside{reserved: c.busy, others: c.others, counted: c.others > 0}

@@ -98,6 +98,9 @@ func (l limited) run(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	sheet.Set(id+"/time", time.Since(began).Seconds())
+	if text, err := n.controller().Headgate(ctx, "probe", "results", "-o", "json"); err == nil {
+		sheet.Keep("results", json.RawMessage(text))
+	}
 	capacity, back, wrong := l.inForce(state, 1), l.inForce(state, 2), 0
 	for _, f := range state.Faults {
 		if f.Kind == api.FaultWeakLink && !strings.Contains(f.Message, "is in force") {

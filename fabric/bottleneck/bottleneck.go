@@ -91,12 +91,12 @@ func Find(capacity func(fabric.LinkID) unit.Rate, all []Measurement) (found []Fi
 	return found
 }
 
-// median returns the median of the rates that show the same as a finding, the lower one of two. The highest is not better: what a busy host held
+// median returns the median of the rates that are near that of a finding, the lower one of two. The highest is not better: what a busy host held
 // back arrives at once, so that most errors are upward.
 func median(f Finding, all []Measurement) unit.Rate {
 	var rates []unit.Rate
 	for _, m := range all {
-		if !m.AtLeast && Same(m.Rate, f.Rate) && slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return slices.Contains(m.Path, l) }) {
+		if !m.AtLeast && apart(m.Rate, f.Rate) <= votesApart && slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return slices.Contains(m.Path, l) }) {
 			rates = append(rates, m.Rate)
 		}
 	}

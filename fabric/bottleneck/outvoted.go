@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.
@@ -13,12 +14,14 @@ const (
 	// maxError is how many times more than a path gives a measurement of it may show. A busy host holds packets back, and they arrive at once: of 56
 	// measurements over a shaper of 30 Mbit/s, 8 showed 32 to 52 (bench loop, 7 runs).
 	maxError = 2
+	// votesApart is the part of a rate by which votes differ: of 9 that saw the limit of a shaper of 120 Mbit/s on a busy host, 8 showed 116 to 127.
+	votesApart = 0.1
 )
 
 // believed returns the measurements without those that others outvote. One measurement that shows too much is enough to hide a weak link from all others.
 //
 // A measurement that no link of its path explains contradicts others: either it is wrong, or those that show more over one of the links. If minVotes of the
-// same rate are explained by one link then, and are more than those that show more over it, they are believed. What shows more than maxError times
+// same rate are explained by one link then, and are more than those that show the same higher rate over it, they are believed. What shows more than maxError times
 // as much is never left out. What a bucket explains is left out with the others, and is not counted against those that agree.
 func believed(all []Measurement) []Measurement {
 	for {
@@ -57,19 +60,16 @@ func outvoted(all []Measurement) (wrong []int) {
 			if least[l] > maxError*m.Rate {
 				continue
 			}
-			votes, against, faster := 0, 0, []int(nil)
+			votes, faster := 0, []int(nil)
 			for _, i := range over[l] {
 				switch {
-				case more(all[i].Rate, m.Rate):
+				case apart(all[i].Rate, m.Rate) > votesApart && all[i].Rate > m.Rate:
 					faster = append(faster, i)
-					if !all[i].bucketExplains(m.Rate) {
-						against++
-					}
-				case Same(all[i].Rate, m.Rate) && unexplained(all[i]):
+				case apart(all[i].Rate, m.Rate) <= votesApart && unexplained(all[i]):
 					votes++
 				}
 			}
-			switch margin := votes - against; {
+			switch margin := votes - agreeing(all, faster, m.Rate); {
 			case votes < minVotes || margin <= 0 || margin < most:
 			case margin > most:
 				wrong, most, tie = faster, margin, false
@@ -83,3 +83,21 @@ func outvoted(all []Measurement) (wrong []int) {
 	}
 	return wrong
 }
+
+// agreeing returns how many of some measurements show the same rate at most, without those that a bucket explains over a path of a rate. What is wrong is
+// wrong in different ways: over a shaper of 120 Mbit/s two showed 118, one 129 and one 196.
+func agreeing(all []Measurement, some []int, rate unit.Rate) (most int) {
+	for _, i := range some {
+		same := 0
+		for _, j := range some {
+			if apart(all[i].Rate, all[j].Rate) <= votesApart && !all[j].bucketExplains(rate) {
+				same++
+			}
+		}
+		most = max(most, same)
+	}
+	return most
+}
+
+// apart returns by what part of the higher one two rates differ.
+func apart(a, b unit.Rate) float64 { return float64(max(a, b)-min(a, b)) / float64(max(a, b)) }

@@ -107,7 +107,9 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	r.crossTraffic = agree && tail < found.center*(1-crossTraffic) || (r.Policed || lost >= policed) && !alone && c.uneven(from, tail)
 	switch {
 	case c.cut && (!agree && !r.Policed || r.crossTraffic):
-		return noEstimate("an end of the path stalled")
+		r = noEstimate("an end of the path stalled")
+		r.Joint = c.joint(c.bytes[n-1] * 8e9 / (c.at[n-1] - c.at[0])) // a stall makes a train longer
+		return r
 	case !r.Policed && c.changed(from, tail, top, lost < policed):
 		return noEstimate("the rate changed during the train")
 	case r.Policed && !r.crossTraffic:
