@@ -69,6 +69,16 @@ func (m *metering) lock(ctx context.Context) error {
 	}
 }
 
+// tryLock reports whether it has locked at once.
+func (m *metering) tryLock() bool {
+	select {
+	case m.busy <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 func (m *metering) unlock() { <-m.busy }
 
 // limit sets the limits that are in force in a program.
@@ -346,12 +356,7 @@ type waiting struct {
 // start asks a switch for its meters alone, if that tells what its circuits have carried and no other messages about meters are under way, and reports
 // whether it has asked.
 func (r *reading) start(a circuitsAt) (forget func() bool, ok bool) {
-	if metered, flows := a.sources(); !metered || flows {
-		return nil, false
-	}
-	select {
-	case a.metering.busy <- struct{}{}:
-	default:
+	if metered, flows := a.sources(); !metered || flows || !a.metering.tryLock() {
 		return nil, false
 	}
 	forget, err := session.Start(a.conn, &openflow.MeterStatsRequest{Meter: openflow.MeterAll}, &a.metering.reply, func(reply *openflow.MeterStatsReply, err error) {

@@ -61,8 +61,7 @@ func (c *Conn) fail(xid uint32, err error) {
 	defer c.mu.Unlock()
 	if p := c.pending[xid]; p != nil {
 		p.fail(err)
-		delete(c.pending, xid)
-		c.parts.Forget(xid)
+		c.drop(xid)
 	}
 }
 

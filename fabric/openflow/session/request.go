@@ -51,6 +51,15 @@ func (p *pending) done(a answer) {
 	}
 }
 
+// to returns the reply to a request, or a Refused or another error.
+func (a answer) to(request openflow.Message) (openflow.Message, error) {
+	var reason *openflow.Error
+	if errors.As(a.err, &reason) {
+		return nil, &Refused{request, reason}
+	}
+	return a.message, a.err
+}
+
 func (p *pending) fail(err error) { p.done(answer{err: err}) }
 
 // Refused is a message that the switch has refused.
@@ -73,6 +82,14 @@ func (c *Conn) Send(messages ...openflow.Message) error {
 func (c *Conn) send(p *pending, messages ...openflow.Message) (first uint32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if first, err = c.post(p, messages...); err == nil {
+		c.out.wake()
+	}
+	return first, err
+}
+
+// post is send without waking the writer. The caller holds c.mu.
+func (c *Conn) post(p *pending, messages ...openflow.Message) (first uint32, err error) {
 	if c.closed != nil {
 		return 0, c.closed
 	}
@@ -84,16 +101,15 @@ func (c *Conn) send(p *pending, messages ...openflow.Message) (first uint32, err
 			return 0, err
 		}
 	}
+	if len(c.out.waiting) > maxQueued {
+		go c.end(ErrSlow)
+		return 0, ErrSlow
+	}
 	if p != nil {
 		for n := range messages {
 			c.pending[first+uint32(n)] = p
 		}
 	}
-	if len(c.out.waiting) > maxQueued {
-		go c.end(ErrSlow)
-		return 0, ErrSlow
-	}
-	c.out.wake()
 	return first, nil
 }
 
@@ -122,6 +138,11 @@ func (c *Conn) queue(xid uint32, m openflow.Message) error {
 func (c *Conn) forget(xid uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drop(xid)
+}
+
+// drop is forget of a caller that holds c.mu.
+func (c *Conn) drop(xid uint32) {
 	delete(c.pending, xid)
 	c.parts.Forget(xid)
 }
@@ -136,11 +157,7 @@ func (c *Conn) Request(ctx context.Context, m openflow.Message) (openflow.Messag
 	}
 	select {
 	case a := <-p.answer:
-		var reason *openflow.Error
-		if errors.As(a.err, &reason) {
-			return nil, &Refused{m, reason}
-		}
-		return a.message, a.err
+		return a.to(m)
 	case <-ctx.Done():
 		c.forget(xid)
 		return nil, fmt.Errorf("no answer to %v: %w", m.Type(), ctx.Err())
@@ -153,9 +170,23 @@ func request[T openflow.Message](ctx context.Context, c *Conn, m openflow.Messag
 	if err != nil {
 		return reply, err
 	}
+	return replyOf[T](answer, m)
+}
+
+// replyOf returns an answer to a request as the type that it must have.
+func replyOf[T openflow.Message](answer, request openflow.Message) (reply T, err error) {
 	reply, ok := answer.(T)
 	if !ok {
-		return reply, fmt.Errorf("the switch answered %v to %v", answer.Type(), m.Type())
+		return reply, fmt.Errorf("the switch answered %v to %v", answer.Type(), request.Type())
+	}
+	return reply, nil
+}
+
+// bodyOf returns the body of a reply as the type that it must have.
+func bodyOf[T openflow.ReplyBody](answer openflow.ReplyBody, request openflow.RequestBody) (reply T, err error) {
+	reply, ok := answer.(T)
+	if !ok {
+		return reply, fmt.Errorf("the switch answered %v to a request for %v", answer.Kind(), request.Kind())
 	}
 	return reply, nil
 }
@@ -175,49 +206,32 @@ func Ask[T openflow.ReplyBody](ctx context.Context, c *Conn, body openflow.Reque
 	if err != nil {
 		return reply, err
 	}
-	reply, ok := answer.(T)
-	if !ok {
-		return reply, fmt.Errorf("the switch answered %v to a request for %v", answer.Kind(), body.Kind())
-	}
-	return reply, nil
+	return bodyOf[T](answer, body)
 }
 
 // Start requests a description or statistics, and does not wait: done is called once with all parts of the reply, which is of type T, or an error. It
-// must return soon and not use the session, whose reader calls it. into is an earlier reply, in whose memory this one may be, or nil. After forget, which reports whether there was no answer yet, it is not called
-// any more. No goroutine waits for the answer, and the request is written at once if nothing waits before it: with Ask a thousand switches that answer one
+// must return soon and not use the session, whose reader calls it. into is an earlier reply, in whose memory this one may be, or nil. After forget, which
+// reports whether there was no answer yet, it is not called any more. No goroutine waits for the answer, and the request is written at once if nothing waits before it: with Ask a thousand switches that answer one
 // by one woke three goroutines each, and a processor for most of them.
 func Start[T openflow.ReplyBody](c *Conn, body openflow.RequestBody, into openflow.ReplyBody, done func(reply T, err error)) (forget func() bool, err error) {
 	m := &openflow.MultipartRequest{Body: body}
 	p := &pending{into: into, call: func(a answer) {
 		var reply T
-		var reason *openflow.Error
-		switch parts, ok := a.message.(*openflow.MultipartReply); {
-		case errors.As(a.err, &reason):
-			a.err = &Refused{m, reason}
-		case a.err != nil:
-		case !ok:
-			a.err = fmt.Errorf("the switch answered %v to %v", a.message.Type(), m.Type())
-		default:
-			if reply, ok = parts.Body.(T); !ok {
-				a.err = fmt.Errorf("the switch answered %v to a request for %v", parts.Body.Kind(), body.Kind())
+		message, err := a.to(m)
+		if err == nil {
+			var parts *openflow.MultipartReply
+			if parts, err = replyOf[*openflow.MultipartReply](message, m); err == nil {
+				reply, err = bodyOf[T](parts.Body, body)
 			}
 		}
-		done(reply, a.err)
+		done(reply, err)
 	}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed != nil {
-		return nil, c.closed
-	}
-	xid := c.xids(1)
-	if err := c.queue(xid, m); err != nil {
+	xid, err := c.post(p, m)
+	if err != nil {
 		return nil, err
 	}
-	if len(c.out.waiting) > maxQueued {
-		go c.end(ErrSlow)
-		return nil, ErrSlow
-	}
-	c.pending[xid] = p
 	c.flush()
 	return func() bool {
 		c.mu.Lock()
@@ -226,8 +240,7 @@ func Start[T openflow.ReplyBody](c *Conn, body openflow.RequestBody, into openfl
 			return false
 		}
 		p.call = nil
-		delete(c.pending, xid)
-		c.parts.Forget(xid)
+		c.drop(xid)
 		return true
 	}, nil
 }
