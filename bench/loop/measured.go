@@ -52,7 +52,7 @@ func measuredCases() (all []bench.Case) {
 				bench.NewClaim(id+"/back", "links that it finds in the other direction", bench.Target{Op: bench.Measured, Unit: "links"}),
 				bench.NewClaim(id+"/wrong", "other links that it takes to be weak, or that are suspected with it", noWrong),
 				bench.NewClaim(id+"/error", "difference of the measured capacity from that of the limiter", bench.Target{Op: bench.Measured, Unit: "%"}),
-				bench.NewClaim(id+"/corrected", "the same after the load of the next row, while which what arrives corrects it", bench.Target{Op: bench.Measured, Unit: "%"}),
+				bench.NewClaim(id+"/corrected", "the same after the load of the next row, during which what arrives corrects it", bench.Target{Op: bench.Measured, Unit: "%"}),
 				bench.NewClaim(id+"/time", "from the schedule until the measured capacity is in force, with one measurement of each pair of four hosts", bench.Target{Op: bench.Measured, Unit: "s"}),
 				bench.NewClaim(id+"/within", "what a reservation of 90 % of the measured capacity gets of it, beside as much that is not reserved", part99),
 			},
@@ -93,14 +93,12 @@ func (l limited) run(ctx context.Context, r *bench.Run) (err error) {
 	if err := l.sites().configure(ctx, n, "apply_measured: 50%\n"); err != nil {
 		return err
 	}
-	state, err := n.measured(ctx, 4*time.Minute)
+	state, results, err := n.measured(ctx, 4*time.Minute)
 	if err != nil {
 		return err
 	}
 	sheet.Set(id+"/time", time.Since(began).Seconds())
-	if text, err := n.controller().Headgate(ctx, "probe", "results", "-o", "json"); err == nil {
-		sheet.Keep("results", json.RawMessage(text))
-	}
+	sheet.Keep("results", results)
 	capacity, back, wrong := l.inForce(state, 1), l.inForce(state, 2), 0
 	for _, f := range state.Faults {
 		if f.Kind == api.FaultWeakLink && !strings.Contains(f.Message, "is in force") {
@@ -139,25 +137,26 @@ func (l limited) inForce(state api.Network, from uint64) unit.Rate {
 // error returns by how many percent a rate differs from the limiter's.
 func (l limited) error(rate unit.Rate) float64 { return 100 * (float64(rate)/float64(l.tokens()) - 1) }
 
-// measured waits until the schedule has measured each pair, and returns the network then.
-func (n *network) measured(ctx context.Context, patience time.Duration) (state api.Network, err error) {
+// measured waits until the schedule has measured each pair, and returns the network and the results then.
+func (n *network) measured(ctx context.Context, patience time.Duration) (state api.Network, results []json.RawMessage, err error) {
 	const pairs = 4 * 3
 	for limit := time.Now().Add(patience); ; {
-		var results []json.RawMessage // the command fails without any
+		results = nil // the command fails without any
 		if text, err := n.controller().Headgate(ctx, "probe", "results", "-o", "json"); err == nil {
 			if err := json.Unmarshal(text, &results); err != nil {
-				return state, err
+				return state, nil, err
 			}
 		}
 		if len(results) >= pairs || time.Now().After(limit) {
 			// What the last result shows is looked at within 5 s.
 			if err := bench.Sleep(ctx, 6*time.Second); err != nil {
-				return state, err
+				return state, nil, err
 			}
-			return n.controller().Show(ctx)
+			state, err = n.controller().Show(ctx)
+			return state, results, err
 		}
 		if err := bench.Sleep(ctx, 500*time.Millisecond); err != nil {
-			return state, err
+			return state, nil, err
 		}
 	}
 }
