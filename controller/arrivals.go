@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -33,7 +32,7 @@ var losses = []struct {
 // the truth is lost, whoever reserved it. Counters have none.
 func (c *Controller) seeArrivals(ctx context.Context, t store.Term, now time.Time) error {
 	c.cache.mu.Lock()
-	network, weak := c.cache.network, slices.Clone(c.cache.weak)
+	network, weak := c.cache.network, c.cache.weak
 	c.cache.mu.Unlock()
 	live := c.switches.Live()
 	if network == nil || live == nil {
@@ -41,7 +40,7 @@ func (c *Controller) seeArrivals(ctx context.Context, t store.Term, now time.Tim
 	}
 	arrived := map[store.ReservationLink]unit.Rate{}
 	for _, w := range weak {
-		if len(w.Links) > 1 || !inForce(network, w) {
+		if !inForce(network, w) {
 			continue
 		}
 		id := w.Links[0].ID()

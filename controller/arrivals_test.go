@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/bottleneck"
 	"headgate.dev/headgate/store"
 	"headgate.dev/headgate/unit"
 )
@@ -29,8 +30,7 @@ func TestArrivedOf(t *testing.T) {
 		"it was lowered, and 1 % is lost":     {2500, 2475, 20, 30_000_000, 29_700_000},
 	} {
 		w := store.WeakLink{Rate: 31 * unit.Mbit, Arrived: c.arrived}
-		var sends, receives fabric.Readings
-		var before [2]fabric.PortCounters
+		var sends, receives fabric.PortMeter
 		begin := time.Unix(1_800_000_000, 0)
 		for s := range c.seconds {
 			count := func(perSecond float64, later time.Duration) fabric.Counts {
@@ -38,19 +38,17 @@ func TestArrivedOf(t *testing.T) {
 				return fabric.Counts{Bytes: frames * frame, Frames: frames, Dropped: fabric.Uncounted, Errors: fabric.Uncounted}
 			}
 			now, late := begin.Add(time.Duration(s)*time.Second), 20*time.Millisecond
-			reads := [2]fabric.PortCounters{{At: now, Tx: count(c.sent, 0)}, {At: now.Add(late), Rx: count(c.arrives, late)}}
-			sends.Take(before[0], reads[0])
-			receives.Take(before[1], reads[1])
-			before = reads
+			sends.Take(fabric.PortCounters{At: now, Tx: count(c.sent, 0)})
+			receives.Take(fabric.PortCounters{At: now.Add(late), Rx: count(c.arrives, late)})
 		}
-		got := arrivedOf(w, sends, receives, time.Hour)
+		got := arrivedOf(w, sends.Readings(), receives.Readings(), time.Hour)
 		if c.want == 0 {
 			c.want = w.Gives()
 		}
-		if apart(got, c.want) > 0.002 {
+		if bottleneck.Apart(got, c.want) > 0.002 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if got := arrivedOf(w, sends, receives, 2*time.Second); got != w.Gives() {
+		if got := arrivedOf(w, sends.Readings(), receives.Readings(), 2*time.Second); got != w.Gives() {
 			t.Errorf("%s: %v, 2 s after it was lowered", name, got)
 		}
 	}

@@ -41,7 +41,7 @@ const (
 )
 
 // findWeakLinks stores which links give less than their capacity by the newest results of scheduled measurements between hosts with agents. What was found
-// of a link stays until another measurement over it counts.
+// of a link stays until a later measurement over it shows more.
 func (c *Controller) findWeakLinks(ctx context.Context, t store.Term, now time.Time) error {
 	c.cache.mu.Lock()
 	network, before, last := c.cache.network, c.cache.weak, maps.Clone(c.cache.probing.last)
@@ -129,11 +129,8 @@ func crosses(r reserve.Reservation, l fabric.LinkID) bool {
 // sameFinding reports whether two findings differ by no more than measurements do.
 func sameFinding(a, b store.WeakLink) bool {
 	likely := a.Likely == b.Likely || a.Likely != nil && b.Likely != nil && *a.Likely == *b.Likely
-	return likely && slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && a.Arrived == b.Arrived && a.At.Equal(b.At) && apart(a.Rate, b.Rate) <= near
+	return likely && slices.Equal(a.Links, b.Links) && a.Capacity == b.Capacity && a.Arrived == b.Arrived && a.At.Equal(b.At) && bottleneck.Apart(a.Rate, b.Rate) <= near
 }
-
-// apart returns by what part two rates differ.
-func apart(a, b unit.Rate) float64 { return float64(max(a, b)-min(a, b)) / float64(max(a, b, 1)) }
 
 // weakLinks finds weak links in a network.
 type weakLinks struct {
@@ -183,7 +180,7 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		rate unit.Rate
 		at   time.Time
 	}
-	newestAt, shown := map[fabric.LinkID]time.Time{}, map[fabric.LinkID][]shows{} // of the measurements that count
+	shown := map[fabric.LinkID][]shows{} // by the measurements that count
 	pairs := map[[2]string]bool{}
 	for t := range results {
 		pairs[[2]string{t.From, t.To}] = true
@@ -208,9 +205,6 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		all = append(all, m)
 		by[m.Rate] = r
 		for _, l := range m.Path {
-			if r.At.After(newestAt[l]) {
-				newestAt[l] = r.At
-			}
 			shown[l] = append(shown[l], shows{m.Rate, r.At})
 		}
 	}
@@ -220,8 +214,10 @@ func (w weakLinks) find(results map[schedule.Task]store.ProbeResult, before []st
 		one := store.WeakLink{Rate: fourDigits(f.Rate), From: r.From, To: r.To, At: r.At}
 		for _, l := range f.Links {
 			one.Links = append(one.Links, store.LinkOf(l))
-			if newestAt[l].After(one.At) {
-				one.At = newestAt[l]
+			for _, s := range shown[l] {
+				if s.at.After(one.At) {
+					one.At = s.at
+				}
 			}
 			if c := w.capacity(l); one.Capacity == 0 || c < one.Capacity {
 				one.Capacity = c
@@ -278,7 +274,7 @@ func (w weakLinks) agree(all []bottleneck.Measurement) {
 	}
 	before := slices.Clone(all)
 	confirms := func(a, b bottleneck.Measurement) bool {
-		return a.Limited && b.Limited && bottleneck.Same(a.Rate, b.Rate) || (a.Limited || b.Limited) && apart(a.Rate, b.Rate) <= near
+		return a.Limited && b.Limited && bottleneck.Same(a.Rate, b.Rate) || (a.Limited || b.Limited) && bottleneck.Apart(a.Rate, b.Rate) <= near
 	}
 	for i, m := range before {
 		if m.AtLeast {
@@ -403,16 +399,16 @@ func (c *contents) configured() *fabric.Config {
 	out := *c.network
 	out.Measured = map[fabric.LinkID]unit.Rate{}
 	for _, w := range c.weak {
-		if len(w.Links) == 1 && inForce(c.network, w) {
+		if inForce(c.network, w) {
 			out.Measured[w.Links[0].ID()] = w.Gives()
 		}
 	}
 	return &out
 }
 
-// inForce reports whether the operator lets what was measured of a link be in force.
+// inForce reports whether it is known which link gives less, and the operator lets what was measured of it be in force.
 func inForce(n *fabric.Config, w store.WeakLink) bool {
-	return n.ApplyMeasured > 0 && uint64(w.Gives())*100 >= uint64(w.Capacity)*uint64(n.ApplyMeasured)
+	return len(w.Links) == 1 && n.ApplyMeasured > 0 && uint64(w.Gives())*100 >= uint64(w.Capacity)*uint64(n.ApplyMeasured)
 }
 
 // weakLinkFaults returns the links that were found.

@@ -46,31 +46,22 @@ func TestWeakLinks(t *testing.T) {
 	w, link := weakNetwork(t)
 	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	exact := func(mbit float64) probe.Estimate { return probe.Estimate{Value: mbit * 1e6} }
-	result := func(from, to string, capacity, tokens probe.Estimate) store.ProbeResult {
-		answer, err := json.Marshal(path.Answer{Capacity: &capacity, TokenRate: &tokenrate.Result{Rate: tokens}})
+	answered := func(from, to string, a path.Answer) store.ProbeResult {
+		answer, err := json.Marshal(a)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return store.ProbeResult{Task: schedule.Task{From: from, To: to, Measure: "path"}, At: at, Answer: answer, FromDevices: []string{"eth0"}, ToDevices: []string{"eth0"}}
 	}
+	result := func(from, to string, capacity, tokens probe.Estimate) store.ProbeResult {
+		return answered(from, to, path.Answer{Capacity: &capacity, TokenRate: &tokenrate.Result{Rate: tokens}})
+	}
 	none := probe.NoEstimate("none")
 	bound := func(from, to string, mbit float64, class limiter.Class) store.ProbeResult {
-		r := result(from, to, exact(100), none)
-		answer, err := json.Marshal(path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, AtLeast: true}}, Limiter: &limiter.Result{Class: class}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Answer = answer
-		return r
+		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, AtLeast: true}}, Limiter: &limiter.Result{Class: class}})
 	}
 	joint := func(from, to string, mbit float64, bytes unit.Bytes) store.ProbeResult {
-		r := result(from, to, exact(200), none)
-		answer, err := json.Marshal(path.Answer{TokenRate: &tokenrate.Result{Rate: none, Joint: &tokenrate.Joint{Rate: mbit * 1e6, Bytes: bytes, Took: float64(bytes) * 8 / mbit / 1e6}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Answer = answer
-		return r
+		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: none, Joint: &tokenrate.Joint{Rate: mbit * 1e6, Bytes: bytes, Took: float64(bytes) * 8 / mbit / 1e6}}})
 	}
 	lines := []store.ProbeResult{result("a1", "a2", exact(1000), exact(1000)), result("b2", "b1", exact(1000), exact(1000))} // so that the lines of a1 and b1 are known
 	all := append(slices.Clone(lines), result("a2", "a1", exact(1000), exact(1000)), result("b1", "b2", exact(1000), exact(1000)))
@@ -238,8 +229,8 @@ func TestOthersTraffic(t *testing.T) {
 		"a port was not read":  {map[fabric.PortID]float64{from: 1e6 / 3, out: 1e6 / 3, to: 1e6 / 3}, to, 0, false},
 		"more than the host's": {map[fabric.PortID]float64{from: 1e6, out: 1e6 / 3, to: 1e6 / 3}, fabric.PortID{}, unit.Rate(5_333_333), true},
 	} {
-		readings := func(id fabric.PortID) (out fabric.Readings) {
-			var was fabric.PortCounters
+		readings := func(id fabric.PortID) fabric.Readings {
+			var m fabric.PortMeter
 			for s := range 9 {
 				bytes := uint64(float64(s) * c.passed[id])
 				now := fabric.PortCounters{At: begin.Add(time.Duration(s) * time.Second), Tx: fabric.Counts{Bytes: bytes}}
@@ -247,11 +238,10 @@ func TestOthersTraffic(t *testing.T) {
 					now.Rx, now.Tx = now.Tx, now.Rx
 				}
 				if id != c.unread {
-					out.Take(was, now)
+					m.Take(now)
 				}
-				was = now
 			}
-			return out
+			return m.Readings()
 		}
 		got, ok := othersTraffic(r, path, readings)
 		if ok != c.ok || ok && (got > c.want+100 || c.want > got+100) {

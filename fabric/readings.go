@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ReadingsKept is for how long Readings keeps what it takes.
-const ReadingsKept = 20 * time.Second
+// readingsKept is for how long Readings keeps what it takes.
+const readingsKept = 20 * time.Second
 
-// Readings are the last readings of a port's counters, from which it is known what passed between two moments. The zero Readings has none.
+// Readings are the last readings of a PortMeter, from which it is known what passed between two moments. The zero Readings has none.
 type Readings struct{ all []passedAt }
 
 type passedAt struct {
@@ -19,21 +19,20 @@ type passedAt struct {
 // Passed is what passed a port in one direction.
 type Passed struct{ Bytes, Frames float64 }
 
-// Take takes a reading. It begins again if the counters did, or if the port does not count bytes and frames.
-func (r *Readings) Take(was, now PortCounters) {
+// take takes a reading that is later than the one before. It begins again if the counters did, or if the port does not count bytes and frames.
+func (r *Readings) take(was, now PortCounters) {
 	counted := now.Rx.Bytes != Uncounted && now.Rx.Frames != Uncounted && now.Tx.Bytes != Uncounted && now.Tx.Frames != Uncounted
 	if !counted || now.restarted(was) {
 		r.all = nil
 	}
 	if counted {
-		r.all = append(slices.DeleteFunc(r.all, func(one passedAt) bool { return now.At.Sub(one.at) > ReadingsKept }), passedAt{now.At, now.Rx.passed(), now.Tx.passed()})
+		r.all = append(slices.DeleteFunc(r.all, func(one passedAt) bool { return now.At.Sub(one.at) > readingsKept }), passedAt{now.At, now.Rx.passed(), now.Tx.passed()})
 	}
 }
 
 func (now Counts) passed() Passed { return Passed{float64(now.Bytes), float64(now.Frames)} }
 
-// Clone returns a copy.
-func (r Readings) Clone() Readings { return Readings{slices.Clone(r.all)} }
+func (r Readings) clone() Readings { return Readings{slices.Clone(r.all)} }
 
 // Between returns what passed between two moments. What passed between two readings is taken to have done so at a constant rate. It reports false
 // if there are no readings before both and after both.

@@ -23,8 +23,7 @@ func TestLinkLosses(t *testing.T) {
 		"longer than what is kept": {60, 0.9, false, true},
 		"nothing arrives":          {12, 0, false, true},
 	} {
-		var sends, receives Readings
-		var before [2]PortCounters
+		var sends, receives PortMeter
 		for s := range c.seconds {
 			count := func(later time.Duration, part float64, bytes int) Counts {
 				since := float64(s) + later.Seconds()
@@ -35,12 +34,10 @@ func TestLinkLosses(t *testing.T) {
 				return Counts{frames * uint64(bytes), frames, Uncounted, Uncounted}
 			}
 			now, late := begin.Add(time.Duration(s)*time.Second), 370*time.Millisecond
-			reads := [2]PortCounters{{At: now, Tx: count(0, 1, frame)}, {At: now.Add(late), Rx: count(late, c.arrives, frame+4)}}
-			sends.Take(before[0], reads[0])
-			receives.Take(before[1], reads[1])
-			before = reads
+			sends.Take(PortCounters{At: now, Tx: count(0, 1, frame)})
+			receives.Take(PortCounters{At: now.Add(late), Rx: count(late, c.arrives, frame+4)})
 		}
-		sent, lost, ok := LinkLosses(sends, receives, 10*time.Second)
+		sent, lost, ok := LinkLosses(sends.Readings(), receives.Readings(), 10*time.Second)
 		if ok != c.ok {
 			t.Errorf("%s: known %v, want %v", name, ok, c.ok)
 		}
@@ -53,12 +50,9 @@ func TestLinkLosses(t *testing.T) {
 // What passed between two moments, and when that is not known.
 func TestReadingsBetween(t *testing.T) {
 	begin := time.Unix(1_800_000_000, 0)
-	var r Readings
-	var was PortCounters
+	var m PortMeter
 	for s := range uint64(5) {
-		now := PortCounters{At: begin.Add(time.Duration(s) * time.Second), Rx: Counts{Bytes: 1000 * s * s, Frames: s * s}}
-		r.Take(was, now)
-		was = now
+		m.Take(PortCounters{At: begin.Add(time.Duration(s) * time.Second), Rx: Counts{Bytes: 1000 * s * s, Frames: s * s}})
 	}
 	for name, c := range map[string]struct {
 		from, to float64 // seconds
@@ -72,15 +66,15 @@ func TestReadingsBetween(t *testing.T) {
 		"from the first to the last": {0, 4, 16_000, true},
 	} {
 		at := func(s float64) time.Time { return begin.Add(time.Duration(s * 1e9)) }
-		rx, _, ok := r.Between(at(c.from), at(c.to))
+		rx, _, ok := m.Readings().Between(at(c.from), at(c.to))
 		if ok != c.ok || ok && (rx != Passed{c.bytes, c.bytes / 1000}) {
 			t.Errorf("%s: %v, %v, want %v", name, rx, ok, c.bytes)
 		}
 	}
-	uncounted := was
-	uncounted.Rx.Frames = Uncounted
-	r.Take(was, uncounted)
-	if _, _, ok := r.Between(begin, begin); ok {
+	uncounted := m.Last()
+	uncounted.At, uncounted.Rx.Frames = uncounted.At.Add(time.Second), Uncounted
+	m.Take(uncounted)
+	if _, _, ok := m.Readings().Between(begin, begin); ok {
 		t.Error("a port that does not count frames has readings")
 	}
 }

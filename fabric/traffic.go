@@ -8,9 +8,9 @@ import (
 // Uncounted is a counter that a switch does not have (OpenFlow 1.3.5, 7.3.5.6).
 const Uncounted = ^uint64(0)
 
-// Counts are what a port has counted of one direction, or Uncounted. Frames are those that passed, and Dropped and Errors those that did not. Bytes are those of layer 2: of a
-// frame from its destination MAC to its last byte before the frame check sequence, as Linux (linux/if_link.h, rx_bytes) and
-// Open vSwitch count. The capacity of a link is of the same bytes.
+// Counts are what a port has counted of one direction, or Uncounted. Frames are those that passed, and Dropped and Errors those that
+// did not. Bytes are those of layer 2: of a frame from its destination MAC to its last byte before the frame check sequence, as Linux
+// (linux/if_link.h, rx_bytes) and Open vSwitch count. The capacity of a link is of the same bytes.
 type Counts struct {
 	Bytes, Frames, Dropped, Errors uint64
 }
@@ -59,10 +59,14 @@ type PortMeter struct {
 	last     PortCounters
 	traffic  PortTraffic
 	measured bool
+	readings Readings
 }
 
 // Last returns the last reading, the zero value before the first.
 func (m *PortMeter) Last() PortCounters { return m.last }
+
+// Readings returns a copy of the last readings.
+func (m *PortMeter) Readings() Readings { return m.readings.clone() }
 
 // Traffic returns the traffic between the last two readings, of which nothing is known before the second.
 func (m *PortMeter) Traffic() PortTraffic {
@@ -80,6 +84,7 @@ func (m *PortMeter) Take(now PortCounters) bool {
 	if !now.At.After(was.At) {
 		return false
 	}
+	m.readings.take(was, now)
 	m.last, m.measured = now, !was.At.IsZero() && !now.restarted(was)
 	if m.measured {
 		seconds := now.since(was).Seconds()

@@ -96,7 +96,7 @@ func Find(capacity func(fabric.LinkID) unit.Rate, all []Measurement) (found []Fi
 func median(f Finding, all []Measurement) unit.Rate {
 	var rates []unit.Rate
 	for _, m := range all {
-		if !m.AtLeast && apart(m.Rate, f.Rate) <= votesApart && slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return slices.Contains(m.Path, l) }) {
+		if !m.AtLeast && Apart(m.Rate, f.Rate) <= votesApart && slices.ContainsFunc(f.Links, func(l fabric.LinkID) bool { return slices.Contains(m.Path, l) }) {
 			rates = append(rates, m.Rate)
 		}
 	}
@@ -117,6 +117,9 @@ func leastOf(all []Measurement) map[fabric.LinkID]unit.Rate {
 
 // Same reports whether two rates differ by no more than an error.
 func Same(a, b unit.Rate) bool { return !more(max(a, b), min(a, b)) }
+
+// Apart returns by what part of the higher one two rates differ.
+func Apart(a, b unit.Rate) float64 { return float64(max(a, b)-min(a, b)) / float64(max(a, b, 1)) }
 
 // more reports whether a rate is greater than another by more than an error.
 func more(a, b unit.Rate) bool { return float64(a)*(1-Tolerance) > float64(b) }

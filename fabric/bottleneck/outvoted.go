@@ -63,9 +63,9 @@ func outvoted(all []Measurement) (wrong []int) {
 			votes, faster := 0, []int(nil)
 			for _, i := range over[l] {
 				switch {
-				case apart(all[i].Rate, m.Rate) > votesApart && all[i].Rate > m.Rate:
+				case Apart(all[i].Rate, m.Rate) > votesApart && all[i].Rate > m.Rate:
 					faster = append(faster, i)
-				case apart(all[i].Rate, m.Rate) <= votesApart && unexplained(all[i]):
+				case Apart(all[i].Rate, m.Rate) <= votesApart && unexplained(all[i]):
 					votes++
 				}
 			}
@@ -90,7 +90,7 @@ func agreeing(all []Measurement, some []int, rate unit.Rate) (most int) {
 	for _, i := range some {
 		same := 0
 		for _, j := range some {
-			if apart(all[i].Rate, all[j].Rate) <= votesApart && !all[j].bucketExplains(rate) {
+			if Apart(all[i].Rate, all[j].Rate) <= votesApart && !all[j].bucketExplains(rate) {
 				same++
 			}
 		}
@@ -98,6 +98,3 @@ func agreeing(all []Measurement, some []int, rate unit.Rate) (most int) {
 	}
 	return most
 }
-
-// apart returns by what part of the higher one two rates differ.
-func apart(a, b unit.Rate) float64 { return float64(max(a, b)-min(a, b)) / float64(max(a, b)) }

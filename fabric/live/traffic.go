@@ -25,7 +25,7 @@ const (
 	// historyKept is for how long the history of a port is shown, and kept after its last reading: 30 s for each of its means, and the
 	// readings.
 	historyKept = fabric.HistoryMeans*fabric.HistoryMean + 2*time.Minute
-	// maxHistories bounds the memory of histories to 80 MB, whatever number of ports the switches claim to have.
+	// maxHistories bounds the memory of histories to 80 MB, and that of fabric.Readings to 36 MB, whatever number of ports the switches claim to have.
 	maxHistories = 20_000
 )
 
@@ -56,9 +56,8 @@ type polls struct {
 // traffic is what a port has counted.
 type traffic struct {
 	fabric.PortMeter
-	readings fabric.Readings
-	history  fabric.History
-	read     time.Time // the last reading that is in history
+	history fabric.History
+	read    time.Time // the last reading that is in history
 }
 
 // pollDue reads the ports of the switches that are due. n.mu must be held.
@@ -112,7 +111,7 @@ func (n *Network) take(s *attached, ports []openflow.PortStats, now time.Time) {
 		switch {
 		case n.ports[id] == nil: // it is down
 			if t != nil {
-				t.PortMeter, t.readings = fabric.PortMeter{}, fabric.Readings{}
+				t.PortMeter = fabric.PortMeter{}
 			}
 			continue
 		case t == nil && len(n.traffic) >= maxHistories:
@@ -121,11 +120,7 @@ func (n *Network) take(s *attached, ports []openflow.PortStats, now time.Time) {
 			t = &traffic{}
 			n.traffic[id] = t
 		}
-		was, read := t.Last(), countersOf(&ports[i], now)
-		if read.At.After(was.At) {
-			t.readings.Take(was, read)
-		}
-		if t.Take(read) {
+		if t.Take(countersOf(&ports[i], now)) {
 			t.history.Add(now, n.sent(id, t))
 			t.read = now
 		}
@@ -156,7 +151,7 @@ func (n *Network) forgetReadings(s *attached) {
 	for _, p := range s.conn.Ports() {
 		id := fabric.PortID{Switch: s.id, Port: fabric.PortNo(p.No)}
 		if t := n.traffic[id]; t != nil {
-			t.PortMeter, t.readings = fabric.PortMeter{}, fabric.Readings{}
+			t.PortMeter = fabric.PortMeter{}
 		}
 		delete(n.unknown, id)
 	}
@@ -176,7 +171,7 @@ func (n *Network) Readings(id fabric.PortID) fabric.Readings {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if t := n.traffic[id]; t != nil {
-		return t.readings.Clone()
+		return t.PortMeter.Readings()
 	}
 	return fabric.Readings{}
 }

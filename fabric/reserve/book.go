@@ -62,12 +62,17 @@ func (b *Book) All() []Reservation { return b.list(func(*Reservation) bool { ret
 
 // Between returns the reservations that have a moment in [from, to), by tenant and name.
 func (b *Book) Between(from, to time.Time) []Reservation {
-	return b.list(func(r *Reservation) bool { return r.Start.Before(to) && from.Before(r.End) })
+	return b.list(func(r *Reservation) bool { return r.within(from, to) })
 }
 
 // Carried is Between for the reservations that relay agents carry, which are few.
 func (b *Book) Carried(from, to time.Time) []Reservation {
-	return b.list(func(r *Reservation) bool { return r.Request.Carried != nil && r.Start.Before(to) && from.Before(r.End) })
+	return b.list(func(r *Reservation) bool { return r.Request.Carried != nil && r.within(from, to) })
+}
+
+// within reports whether a reservation has a moment in [from, to).
+func (r *Reservation) within(from, to time.Time) bool {
+	return r.Start.Before(to) && from.Before(r.End)
 }
 
 // list returns some reservations, by tenant and name.
