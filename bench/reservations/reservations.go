@@ -34,7 +34,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Seed:  d.Seed(),
 		Plots: plots,
 		Tools: [][]string{{"ovs-vswitchd", "--version"}, {"tc", "-V"}},
-		Cases: slices.Concat(scenarioCases(d), exactCases(d), returnCases(), noiseCases(d), tcpCases(), routerCases(d), admissionCases(), optimalCases(d), crowdCases(), failureCases(), leaderCases()),
+		Cases: slices.Concat(scenarioCases(d), routerCases(d), oneSmoke(exactCases(d), returnCases(), noiseCases(d), tcpCases()), admissionCases(), optimalCases(d), crowdCases(), failureCases(), leaderCases()),
 	}
 }
 
@@ -46,7 +46,7 @@ has few cases of each row, shorter intervals, and small networks in memory.
 
 The network is the paper's: six Open vSwitch bridges with the datapath in user space, or six Linux routers with agents in their place, five senders and
 five receivers, and one bottleneck. Each method has a network, a controller (` + "`headgate controller`" + `) and switches of its own; at 5 Mbit/s all methods
-and all cases of a table run at the same time, and at 100 Mbit/s one after the other; there only queues are measured beside Headgate. In the cases "varying" the rates of senders vary by 7 % from second to second: the paper's senders varied too, by how much it does not say, and 7 %
+of a case run at the same time, and at 100 Mbit/s one after the other; there only queues are measured beside Headgate. In the cases "varying" the rates of senders vary by 7 % from second to second: the paper's senders varied too, by how much it does not say, and 7 %
 is what its numbers need in the fluid model of the package share. Reservations are made by ` + "`headgate reserve create`" + `. All seconds from the first one on
 count. Rates are of layer 2, at the receivers.
 
@@ -56,6 +56,15 @@ the paper's algorithm, **static meters** hold each flow to its reservation, **qu
 
 The rows admission, cycle and failure/thousand have switches in memory, in a child process; the controller is the real one, and programs ask it over
 HTTPS. The row optimal calls the package that decides, without a service.`
+
+// oneSmoke makes cases with a network each one batch of a smoke run.
+func oneSmoke(cases ...[]bench.Case) []bench.Case {
+	all := slices.Concat(cases...)
+	for i := range all {
+		all[i].Alongside = func(quick bool) string { return bench.Pick(quick, "smoke", "") }
+	}
+	return all
+}
 
 // routerCases are the scenarios on Linux routers.
 func routerCases(d *bench.Draw) (all []bench.Case) {
