@@ -139,6 +139,7 @@ func needs(p Path) (out []need) {
 		{p.Loss.Mean() > 0 || p.Loss.TwoStates(), need{"loss", true}},
 		{p.Queue.Segments > 0, need{"queue in segments", true}},
 		{p.RED != nil, need{"red", false}},
+		{p.CoDel != nil, need{"codel", false}},
 		{p.Mark.Bytes > 0 || p.Mark.Segments > 0 || p.Mark.Time > 0, need{"mark", false}},
 		{p.Bucket != nil, need{"bucket", false}},
 		{p.Xen != nil, need{"xen", false}},

@@ -28,8 +28,8 @@ func TestBackends(t *testing.T) {
 	segments, late := rate, rate
 	segments.Queue.Segments, segments.Delay = 100, time.Millisecond
 	late.Delay = time.Millisecond
-	red, exact := rate, rate
-	red.RED, exact.Exact = &link.RED{}, true
+	red, codel, exact := rate, rate, rate
+	red.RED, codel.CoDel, exact.Exact = &link.RED{}, &link.CoDel{}, true
 	named := both(rate, false)
 	named.Backend = Emulator
 	oneWay := both(rate, false)
@@ -55,6 +55,7 @@ func TestBackends(t *testing.T) {
 		"jitter later":              {both(delay, true), []Path{ordered}, Emulator, Emulator},
 		"jitter that reorders":      {both(unordered, true), nil, Netem, Emulator},
 		"red":                       {both(red, true), nil, Emulator, Emulator},
+		"codel":                     {both(codel, true), nil, Emulator, Emulator},
 		"exact":                     {both(exact, true), nil, Emulator, Emulator},
 		"one way":                   {oneWay, nil, Emulator, Emulator},
 		"by name":                   {named, nil, Emulator, Emulator},

@@ -107,6 +107,14 @@ func (d *document) path(p *Path) fields {
 			}
 			d.mapping(key, n, known)
 		}),
+		"codel": orNone(&p.CoDel, func(key string, n ast.Node) {
+			p.CoDel = &link.CoDel{}
+			d.mapping(key, n, fields{
+				"target":   scalar(d, &p.CoDel.Target, positive),
+				"interval": scalar(d, &p.CoDel.Interval, positive),
+				"ecn":      scalar(d, &p.CoDel.ECN, yesNo),
+			})
+		}),
 		"bucket": orNone(&p.Bucket, func(key string, n ast.Node) {
 			b := &link.Bucket{}
 			p.Bucket = b

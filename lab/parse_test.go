@@ -361,6 +361,8 @@ func TestParseMistakes(t *testing.T) {
 		"bare loss":      {head + "links:\n- {ends: [a, r], loss: 0.1}\n", `f:5: links[0].loss: "0.1" is not a percentage from 0% to 100%: write for example 1%`},
 		"two states":     {head + "links:\n- ends: [a, r]\n  loss: {to_bad: 1%, bad: 50%}\n", "f:6: links[0].loss.to_good: the link would never leave the bad state"},
 		"red":            {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  red:\n    min: 30KB\n    max: 20KB\n    probability: 10%\n", "f:9: links[0].red.max: max is not above min"},
+		"codel":          {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  codel: {target: 200ms}\n", "f:7: links[0].codel.target: 200ms is not below the interval of 100ms"},
+		"codel, red":     {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  codel: {}\n  red: {min: 30KB, max: 90KB, probability: 10%}\n", "f:7: links[0].codel: the direction also has red: choose one"},
 		"red class":      {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  red:\n    min: 30KB\n    max: 90KB\n    probability: 10%\n    classes:\n    - {dscp: [64], min: 30KB, max: 90KB, probability: 50%}\n", `f:12: links[0].red.classes[0].dscp[0]: "64" is not a number from 0 to 63`},
 		"bucket":         {head + "links:\n- ends: [a, r]\n  bucket: {rate: 10Mbit}\n", "f:6: links[0].bucket.size: 0B is not between"},
 		"two limiters":   {head + "links:\n- ends: [a, r]\n  bucket: {rate: 10Mbit, size: 10KB}\n  xen: {interval: 10ms, tokens: 10KB}\n", "f:7: links[0].xen: the direction also has a bucket"},

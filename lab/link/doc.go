@@ -7,6 +7,7 @@
 //	sender's processor (Active)   held while the sending machine is not scheduled
 //	policer (Bucket.Police)       dropped if the tokens do not suffice
 //	queue (Queue, RED, Mark)      one FIFO: dropped or marked on arrival
+//	head of the queue (CoDel)     dropped or marked as it leaves
 //	limiter (Bucket, Xen)         the head waits for its tokens
 //	serialiser (Rate)             departure = max(now, busy) + size/rate
 //	wire (Loss, Delay, Jitter)    lost after it took its time on the serialiser
@@ -22,7 +23,7 @@
 // seed and arrivals give the same results.
 //
 // Sources: RED is Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance"
-// (1993), figures 1 and 2. Two-state loss is Gilbert (1960) and Elliott (1963) as in netem
+// (1993), figures 1 and 2. CoDel is RFC 8289. Two-state loss is Gilbert (1960) and Elliott (1963) as in netem
 // (tc-netem(8), loss gemodel). The limiters are those of the estimation dissertation (docs/seeds.md),
 // sections 4.2.2 (token bucket, Xen), 4.5.1 (slow decay from the peak rate) and 4.5.2 (a gift of
 // tokens every 20 s); the (N0, T0) pattern is in its section 5.3.

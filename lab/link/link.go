@@ -22,7 +22,7 @@ const (
 	Delivered  Fate = iota
 	Lost            // on the wire, after serialisation
 	Overflowed      // the queue was full
-	Early           // RED
+	Early           // RED or CoDel
 	Policed         // no tokens
 )
 
@@ -60,6 +60,7 @@ type Link struct {
 	policer  *bucket
 	red      *red
 	redDice  *rand.Rand
+	codel    *codel
 	cross    []*source
 	noise    noise
 	flight   flight
@@ -88,6 +89,11 @@ func (l *Link) use(s Spec, now int64) {
 		l.red = nil
 	} else {
 		l.red = newRED(&s, l.red)
+	}
+	if s.CoDel == nil {
+		l.codel = nil
+	} else {
+		l.codel = newCoDel(*s.CoDel, l.codel)
 	}
 	if !reflect.DeepEqual(old.Cross, s.Cross) {
 		l.cross = nil
@@ -265,6 +271,16 @@ func (l *Link) serve(now int64) {
 	for l.waiting.n > 0 && l.start <= now {
 		at, r := l.start, l.waiting.pop()
 		l.bytes -= r.Size
+		if l.codel != nil && l.codel.verdict(at, at-r.Arrived, l.bytes) {
+			if !l.codel.ecn || r.ECN == 0 {
+				l.drop(r, Early)
+				if l.waiting.n > 0 {
+					l.start = l.begins(at)
+				}
+				continue
+			}
+			r.Marked = true
+		}
 		if l.limit != nil {
 			l.limit.spend(at, r.Size)
 		}

@@ -21,6 +21,8 @@ type Spec struct {
 	Queue Amount `json:",omitzero"`
 	// RED drops or marks early; the most specific profile applies.
 	RED *RED `json:",omitempty"`
+	// CoDel drops or marks at the head of the queue.
+	CoDel *CoDel `json:",omitempty"`
 	// Mark sets CE on each segment that arrives at a queue of at least this length (a step, as for
 	// DCTCP). Segments of senders without ECN pass unmarked.
 	Mark Amount `json:",omitzero"`
@@ -295,6 +297,12 @@ func (s *Spec) Problems() (out []Problem) {
 	amount("mark", s.Mark)
 	if s.RED != nil {
 		s.redProblems(add, amount, chance)
+	}
+	if s.CoDel != nil && s.RED != nil {
+		add("codel", "the direction also has red: choose one")
+	}
+	if c := s.CoDel; c != nil && orDefault(c.Target, DefaultTarget) >= orDefault(c.Interval, DefaultInterval) {
+		add("codel.target", "%v is not below the interval of %v: write for example {target: 5ms, interval: 100ms}", orDefault(c.Target, DefaultTarget), orDefault(c.Interval, DefaultInterval))
 	}
 	if s.Bucket != nil && s.Xen != nil {
 		add("xen", "the direction also has a bucket: choose one limiter")

@@ -21,7 +21,7 @@ type Stats struct {
 	Segments uint64 `json:"segments"`
 	Bytes    uint64 `json:"bytes"`
 	Marked   uint64 `json:"marked_segments"`
-	// Overflowed, Early, Policed and Lost are segments that the link dropped: by a full queue, by RED,
+	// Overflowed, Early, Policed and Lost are segments that the link dropped: by a full queue, by RED or CoDel,
 	// without tokens, and on the wire.
 	Overflowed uint64 `json:"overflowed_segments"`
 	Early      uint64 `json:"early_dropped_segments"`
