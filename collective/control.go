@@ -108,6 +108,7 @@ type member struct {
 	had        float64
 	slow       float64
 	newest     Reading
+	ordinary   ordinary
 	recent
 }
 
@@ -188,6 +189,9 @@ func (c *Control) Observe(id ID, r Reading) {
 		return
 	}
 	m.lost = m.lost || r.Events != 0
+	if c.controlling {
+		c.loseFair(r, m.rtt)
+	}
 	gap := r.At - before.At
 	if gap > max(idleAfter, 4*m.rtt) && r.Events&Timeout == 0 {
 		// The time in between shows neither the connection's demand nor its service.
@@ -318,7 +322,8 @@ func (c *Control) begin(at time.Duration) {
 	if shares == 0 {
 		shares = 1
 	}
-	c.scaleControl = newScaleControl(max(needs, 1) / shares)
+	c.scaleControl = newScaleControl(max(needs, 1)/shares, max(needs, 1))
+	c.startFair(at)
 }
 
 // share returns the unnormalized share of a connection in the set.
@@ -348,6 +353,7 @@ func (c *Control) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 		return noCaps
 	}
 	c.summary = c.look(now)
+	c.growFair(now)
 	if took := now - c.stepped; took >= max(c.summary.rtt, minStep) {
 		c.stepped = now
 		if took > stallTime { // the time of a stall shows nothing

@@ -28,6 +28,7 @@ type bottleneck struct {
 type source struct {
 	offered        float64 // bit/s; infinite is greedy
 	backlog        float64
+	queued         float64 // bits of it in the queue
 	acked, carried float64
 	next           time.Duration
 	lost           bool
@@ -61,22 +62,26 @@ func (b *bottleneck) run(took time.Duration) {
 			sent[id] = n
 			arrived += n
 		}
-		b.queue += arrived
-		out := min(b.queue, b.rate*moment.Seconds())
-		b.queue -= out
-		over := b.room > 0 && b.queue > b.room
-		if over {
-			b.queue = b.room
+		passed := 1.0 // the part of what arrives that finds room
+		if b.room > 0 && b.queue+arrived-b.rate*moment.Seconds() > b.room {
+			passed = max(b.room+b.rate*moment.Seconds()-b.queue, 0) / arrived
 		}
+		b.queue += arrived * passed
+		out := min(b.queue, b.rate*moment.Seconds())
+		leaves := 0.0 // the part of the queue that leaves
+		if b.queue > 0 {
+			leaves = out / b.queue
+		}
+		b.queue -= out
+		over := passed < 1
 		for id, s := range b.of {
-			n := sent[id]
-			if arrived > out && b.queue > 0 {
-				n *= out / arrived // its part of the output
-			}
+			s.queued += sent[id] * passed
+			n := s.queued * leaves
+			s.queued -= n
 			if math.IsInf(s.offered, 1) {
 				s.backlog = 1e9
 			} else {
-				s.backlog -= n
+				s.backlog -= sent[id] * passed
 			}
 			s.acked += n / 8
 			s.carried += n
@@ -165,7 +170,7 @@ func TestControlGreedy(t *testing.T) {
 // it has its share, to the byte, and the other connection uses the rest meanwhile.
 func TestControlTimeouts(t *testing.T) {
 	for _, wait := range []time.Duration{400 * time.Millisecond, 1500 * time.Millisecond} {
-		b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 5e6}, 2: {offered: 2.5e6}}}
+		b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, room: 1e6, of: map[collective.ID]*source{1: {offered: 5e6}, 2: {offered: 2.5e6}}}
 		b.run(20 * time.Second)
 		b.greedy()
 		b.rivalQueueFactor = 6e6
@@ -191,7 +196,7 @@ func TestControlTimeouts(t *testing.T) {
 // Bytes that were sent before there was a cap, and are acknowledged seconds later because
 // an earlier packet was lost, do not count: the connection has its share meanwhile.
 func TestControlLateAcknowledgements(t *testing.T) {
-	b := &bottleneck{rate: 100e6, base: 50 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 50e6}, 2: {offered: 25e6}}}
+	b := &bottleneck{rate: 100e6, base: 50 * time.Millisecond, room: 10e6, of: map[collective.ID]*source{1: {offered: 50e6}, 2: {offered: 25e6}}}
 	b.run(20 * time.Second)
 	b.greedy()
 	b.rivalQueueFactor = 50e6
@@ -273,7 +278,7 @@ func TestControlGreedyNearEnd(t *testing.T) {
 // With cross traffic that leaves 4 of 10 Mbit/s, connections with learned rates of 4.8
 // and 2.4 have 2.67 and 1.33. When the cross traffic ends they catch up and are released.
 func TestControlCrossTraffic(t *testing.T) {
-	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, room: 1e6, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
 	b.rivalQueueFactor = 6e6
 	b.run(5 * time.Second)
@@ -301,7 +306,7 @@ func TestControlCrossTraffic(t *testing.T) {
 // scale does not grow without bound. When they send again, the set learns and is
 // controlled as before.
 func TestControlIdle(t *testing.T) {
-	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, room: 1e6, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
 	b.rivalQueueFactor = 6e6
 	b.run(10 * time.Second)
@@ -365,7 +370,7 @@ func TestControlWeights(t *testing.T) {
 // A path that becomes longer is not congestion for ever: control ends and learning
 // continues.
 func TestControlLongerPath(t *testing.T) {
-	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, room: 1e6, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
 	b.base = 60 * time.Millisecond
 	b.run(15 * time.Second)
@@ -383,7 +388,7 @@ func TestControlLongerPath(t *testing.T) {
 // A clock that leaps, or a machine that stalls for an hour, changes nothing: the set is
 // controlled as before.
 func TestControlLeap(t *testing.T) {
-	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, room: 1e6, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
 	b.rivalQueueFactor = 6e6
 	b.run(10 * time.Second)

@@ -39,7 +39,17 @@ type Reading struct {
 	ReceiverFull bool
 	// Events are those since the previous reading.
 	Events Event
+	// Lost is the number of segments that were found lost since the previous reading, and Recovery when the recovery began in which that was.
+	Lost     int
+	Recovery time.Duration
+	// Reno is set if its congestion control is Reno; others are taken for CUBIC.
+	Reno bool
+	// Window and Threshold are the congestion window and the slow start threshold in segments; 0 is no threshold.
+	Window, Threshold int
 }
+
+// lost returns the number of segments that were lost or marked.
+func (r Reading) lost() int { return max(r.Lost, int(one(r.Events != 0))) }
 
 // HasBacklog reports whether the connection has backlog because of the path or a cap. Less
 // than a segment may wait for more data (Nagle).

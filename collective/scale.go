@@ -35,68 +35,59 @@ const (
 	// by which it may grow before the effect shows.
 	capFactor, growthFactor = 1.25, 1.2
 	// minScale is the fraction of the learned rate below which delay does not lower the
-	// set's rate: there may be a queue that the set cannot shorten. minScaleLoss is the same
-	// for losses.
-	minScale, minScaleLoss = 0.08, 0.04
-	// The queue is that of rivals (cross traffic) if it is less than rivalQueueFactor times
-	// its budget for less than the fraction rare of the time. It is no longer theirs if that
-	// is true for more than the fraction often. Both are averages over rivalsFor. A set alone
-	// keeps the queue near its budget.
-	rivalQueueFactor = 1.1
-	rivalsFor        = 2000 * time.Millisecond
-	rare, often      = 0.02, 0.2
-	// A test every testEvery checks whether the queue is really that of rivals: the set
-	// halves its rate for testFor, or for the round trips that drain and show the queue.
-	testEvery, testFor = 20 * time.Second, 500 * time.Millisecond
-	testRounds         = 6
+	// set's rate: there may be a queue that the set cannot shorten.
+	minScale = 0.08
+	// taken: a set that gets less than this part of the most it got, beside a queue, has rivals. The most is forgotten over mostMemory. Beside rivals, a set that gets
+	// nearMost of it may be alone again. That is tried: if the others come within trial, or trialRounds round trips, they were there, and the path gives
+	// moreThan what the set had.
+	taken, nearMost, moreThan = 0.9, 0.97, 1.1
+	mostMemory                = 60 * time.Second
+	trial, trialRounds        = time.Second, 6
+	// shownRounds is the number of round trips until a queue shows in readings, and 1/shownError the error of what is expected of it.
+	shownRounds, shownError = 2, 8
+	// leastAlone is the part of that rate below which a set does not go to drain a queue.
+	leastAlone = 0.75
+	// The next trial is after minPatience, and after twice as long each time, up to maxPatience.
+	minPatience, maxPatience = time.Second, 30 * time.Second
+	// clockedPace is how much faster than its rate a connection is paced that its window limits, minFairWindow its least window in packets: with fewer a loss waits
+	// for the timer.
+	clockedPace   = 1.25
+	minFairWindow = 2
 	// standingFor is the time in which a burst passes: a queue that remains for longer is
 	// a standing queue.
 	standingFor = 500 * time.Millisecond
-	// While rivals leave a set less than starvedFraction of its learned rate, the set sends
-	// at the mean over evenFor: variations between round trips are bursts of the rivals. That
-	// ends at one and a half times starvedFraction, with a queue within the set's budget for
-	// freeFor, or without loss for lossless.
-	starvedFraction   = 0.15
-	evenFor           = 6 * time.Second
-	freeFor, lossless = time.Second, 10 * time.Second
-	// starvedBackoff is the fraction of that mean that is sent if there are no rivals: evenly
-	// sent packets also meet the bursts that would have delayed them.
-	starvedBackoff = 0.75
 	// minPace in bit/s is the minimum pace: two segments in a quarter of a second. A
 	// connection with a hundredth of that pace would wait a hundred times as long,
 	// whatever its next pace is.
 	minPace = 2 * segment * 8 / 0.25
 	// windowRounds is the number of round trips of its pace that the window of a
 	// connection holds, minWindow the minimum in packets.
-	windowRounds, minWindow = 2, 4
+	windowRounds, minWindow = 1.25, 4
 )
 
-// scaleControl decides the rate of a set: scale times the share of each connection, while the
-// queue is at its budget. With a shorter or longer round trip the pace is bent up or
-// down, as a window with fractional packets would do.
+// scaleControl decides the rate of a set: scale times the share of each connection. Alone, the scale keeps the queue at its budget, and with a shorter or longer
+// round trip the pace is bent up or down, as a window with fractional packets would do. Beside rivals the set sends what as many ordinary
+// connections would.
 type scaleControl struct {
 	scale float64
 	// full is the scale at which all connections have their learned rate.
 	full float64
-	// allowed is the mean of the bent scale over the time in which rates are measured.
+	// allowed is the mean of the scale that is sent over the time in which rates are measured.
 	allowed float64
 	clock   time.Duration // total time of all steps
 	lostAt  time.Duration // time of the last loss; 0 is never
-	// within is the fraction of recent time in which the queue was the set's own, lossy
-	// the fraction with loss.
-	within, lossy float64
-	// rivals is set if cross traffic keeps the queue full, so that only TCP's own search
-	// for a share remains.
+	// lossy is the fraction of recent time with loss.
+	lossy float64
+	fair  fairShare
+	// rivals is set if others take what the set leaves.
 	rivals bool
-	// tested is the time of the last test, until the end of the current one, and held the
-	// scale before the test; 0 is no test.
-	tested, until time.Duration
-	held          float64
-	standing      standing
-	// even is the mean of the bent scale while rivals starve the set, else 0.
-	// crowded is when the queue last exceeded the set's own.
-	even    float64
-	crowded time.Duration
+	// most is the most that the set has carried while there was a queue, in bit/s: alone, the rate of the path. had is what it carried before the last trial.
+	most, had float64
+	// tried is when it was last tried or found whether the set is alone, patience how long after that the next try is. expected is the queue that the set
+	// alone would have, shown what of that readings show.
+	tried, patience, expected, shown time.Duration
+	queued                           time.Duration // since when there is a queue
+	standing                         standing
 }
 
 // standing is the shortest queue of the current and of the previous standingFor.
@@ -105,8 +96,8 @@ type standing struct {
 	since       time.Duration
 }
 
-func newScaleControl(full float64) scaleControl {
-	return scaleControl{scale: capFactor * full, allowed: capFactor * full, full: full, within: 1}
+func newScaleControl(full, needs float64) scaleControl {
+	return scaleControl{scale: capFactor * full, allowed: capFactor * full, full: full, most: needs, rivals: true, patience: minPatience}
 }
 
 // step updates the scale.
@@ -117,25 +108,18 @@ func (l *scaleControl) step(s summary, took time.Duration) {
 		return
 	}
 	l.watch(s, took)
-	floor, before := minScale*l.full, l.scale
-	if l.held > 0 && l.clock > l.until {
-		l.scale, l.held = l.held, 0
-	}
-	switch {
-	case s.lost > 0 && l.held == 0:
+	if s.lost > 0 {
 		l.lostAt = l.clock
+	}
+	l.judge(s, took)
+	before := l.scale
+	switch {
+	case l.rivals:
+		l.scale = s.attained / s.shares
+		return
+	case s.lost > 0:
 		of := float64(max(s.waiting, s.lost))
 		l.scale *= 1 - lossBackoff*float64(s.lost)/of
-		floor = minScaleLoss * l.full
-	case l.held > 0:
-		if s.own() { // the queue is the set's own
-			l.rivals, l.within, l.held = false, 1, 0
-		}
-	case l.rivals && l.clock-l.tested > testEvery:
-		l.tested, l.until, l.held = l.clock, l.clock+max(testRounds*s.rtt, testFor), l.scale
-		l.scale /= 2
-	case l.rivals:
-		l.scale *= 1 + min(l.probing(s, took), 1)
 	case s.bend < 1:
 		l.scale *= 1 + gain*(s.bend-1)
 	case l.lostAt > 0 && l.clock-l.lostAt < lossMemory:
@@ -143,59 +127,67 @@ func (l *scaleControl) step(s summary, took time.Duration) {
 	default:
 		l.scale *= 1 + min(gain*(s.bend-1), grow)
 	}
-	if s.waiting > 0 && l.held == 0 {
+	if s.waiting > 0 {
 		// A cap beyond the attained rate has no effect: it stops growing, and comes back.
 		// A connection with backlog may have been idle just before.
 		limit := capFactor * max(s.attained, s.lasts) / s.shares
 		l.scale = min(l.scale, max(before, growthFactor*limit/s.bend)) * min(1, limit/l.allowed)
 	}
-	l.scale = max(l.scale, floor)
-	l.smooth(s, took)
+	l.scale = max(l.scale, minScale*l.full)
 }
 
-// smooth updates the mean that is sent while rivals starve the set.
-func (l *scaleControl) smooth(s summary, took time.Duration) {
-	limit, quiet := starvedFraction*l.full, lossMemory
-	if l.even > 0 {
-		limit, quiet = 1.5*limit, lossless
+// judge finds whether others take what the set leaves. A set that is alone has all of the path while there is a queue, however little it sends, and the queue
+// gets longer only by what the set sends beyond that.
+func (l *scaleControl) judge(s summary, took time.Duration) {
+	l.most *= 1 - part(took, mostMemory)
+	if !l.rivals {
+		l.expected += time.Duration(((l.allowed*s.shares+s.others())/l.most - 1) * float64(took))
 	}
-	lossy := l.lostAt > 0 && l.clock-l.lostAt < quiet && l.clock-l.crowded < freeFor
-	if !lossy || l.allowed > limit || l.held > 0 {
-		l.even = 0
+	slack := s.budget + l.shown/shownError
+	l.expected = max(min(l.expected, s.queue+slack), 0)
+	l.shown += time.Duration(part(took, shownRounds*s.rtt) * float64(l.expected-l.shown))
+	if l.rivals && s.waiting == 0 && s.behind == 0 {
+		l.rivals, l.tried, l.had = false, l.clock, s.carried
+		l.scale, l.expected, l.shown = capFactor*l.full, s.queue, s.queue
+	}
+	if s.queue < s.budget/2 {
+		l.queued = l.clock
 		return
 	}
-	now := l.scale * s.bend
-	if !l.rivals {
-		now *= starvedBackoff
+	full := l.clock-l.queued >= max(2*s.rtt, shortAverage) // before, the rate was what was sent
+	if full {
+		l.most = max(l.most, s.carried)
 	}
-	if l.even == 0 {
-		l.even = now
+	switch {
+	case !l.rivals && (s.queue > l.shown+slack && l.clock-l.tried > s.rtt || full && s.rate < taken*l.most):
+		l.patience = minPatience
+		if l.clock-l.tried < max(trial, trialRounds*s.rtt) {
+			l.most = max(l.most, moreThan*l.had)
+			l.patience = min(2*l.patience, maxPatience)
+		}
+		l.rivals, l.tried = true, l.clock
+	case l.rivals && full && l.clock-l.tried > l.patience && s.queue > s.budget && min(s.carried, s.rate) >= nearMost*l.most:
+		l.rivals, l.tried, l.had, l.most = false, l.clock, s.carried, s.carried
+		l.scale, l.expected, l.shown = s.attained/s.shares, s.queue, s.queue
 	}
-	l.even += part(took, evenFor) * (now - l.even)
 }
 
 // sends returns the scale for the current queue.
 func (l *scaleControl) sends(s summary) float64 {
-	if l.even > 0 {
-		return l.even
+	if s.shares == 0 { // none counts
+		return l.scale
 	}
-	return l.scale * s.bend
+	if l.rivals {
+		return l.fair.rate(s.rtt) / s.shares
+	}
+	return max(l.scale*s.bend, (leastAlone*l.most-s.others())/s.shares)
 }
 
-// watch detects a standing queue, and whether the queue is the set's own.
+// watch detects a standing queue.
 func (l *scaleControl) watch(s summary, took time.Duration) {
 	l.clock += took
-	if !s.own() {
-		l.crowded = l.clock
-	}
 	l.allowed += part(took, max(2*s.rtt, shortAverage)) * (l.sends(s) - l.allowed)
-	l.within += part(took, rivalsFor) * (one(s.own()) - l.within)
-	l.lossy += part(took, rivalsFor) * (one(s.lost > 0) - l.lossy)
-	if l.within < rare && !l.rivals {
-		l.rivals, l.tested = true, l.clock-testEvery // test at once the first time
-	} else if l.within > often {
-		l.rivals, l.held = false, 0
-	}
+	l.lossy += part(took, lossMemory) * (one(s.lost > 0) - l.lossy)
 	if q := &l.standing; l.clock-q.since >= standingFor {
 		*q = standing{now: s.queue, before: q.now, since: l.clock}
 	} else {
@@ -210,11 +202,16 @@ func (l *scaleControl) probing(s summary, took time.Duration) float64 {
 	return float64(s.waiting) * segment * 8 / s.rtt.Seconds() * rounds / max(s.attained, 1)
 }
 
-// cap returns the cap of a connection.
+// cap returns the cap of a connection. Beside rivals its window is the limit, as without control: it sends less as soon as it knows of a loss. With the pace as the limit
+// four connections on 10 Mbit/s and 20 ms lost twice as many packets.
 func (l *scaleControl) cap(m *member, s summary) Cap {
 	rate := l.sends(s) * m.share() * m.due
-	window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
-	return Cap{Rate: unit.Rate(max(rate, minPace)), Window: unit.Bytes(max(window, minWindow*segment))}
+	if !l.rivals {
+		window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
+		return Cap{Rate: unit.Rate(max(rate, minPace)), Window: unit.Bytes(max(window, minWindow*segment))}
+	}
+	flight := rate * m.rtt.Seconds() / 8
+	return Cap{Rate: unit.Rate(max(clockedPace*rate, minPace)), Window: unit.Bytes(max(flight, minFairWindow*segment))}
 }
 
 // part returns the weight of a new value after the time took in a mean over the time

@@ -80,8 +80,8 @@ func (n seedNet) mean(runs uint64, controlled bool) (r seedResult) {
 }
 
 // The seed's network in virtual time, six runs of each case. The ratio is kept where
-// plain TCP divides equally, few segments are retransmitted, the old rate is back within
-// 5 s, and control has ended within 20 s in most runs.
+// plain TCP divides equally, the set carries about as much as with plain TCP, the old rate
+// is back within 5 s, and control has ended within 20 s in some runs.
 //
 // The bounds allow for only six runs; bench collective has the real ones, on real TCP.
 func TestControlSeedNetwork(t *testing.T) {
@@ -96,26 +96,24 @@ func TestControlSeedNetwork(t *testing.T) {
 					plain, ours := n.mean(6, false), n.mean(6, true)
 					t.Logf("carried %.2f of %.2f Mbit/s, ratio off %.1f %% of %.1f, retransmitted %.0f of %.0f, varies by %.2f of %.2f, recovered %.2f, controlled %.1f",
 						ours.carried, plain.carried, 100*ours.off, 100*plain.off, ours.resent, plain.resent, ours.rough, plain.rough, ours.recovered, ours.controlled)
-					// Below 0.3 Mbit/s the minimum pace is more than a share.
-					if ours.off > 0.2 && ours.carried > 0.3 {
+					if ours.off > 0.1 && ours.carried > 0.45 {
 						t.Errorf("error of the ratio is %.1f %%, of plain TCP %.1f", 100*ours.off, 100*plain.off)
 					}
-					if ours.resent > max(0.75*plain.resent, 0.002*ours.segments) {
+					if ours.resent > 1.25*plain.resent {
 						t.Errorf("%.0f segments are retransmitted, by plain TCP %.0f", ours.resent, plain.resent)
 					}
-					// With a lower class as the rival, RED drops few of plain TCP's many
-					// packets, and the allowed losses are a fraction of those: decision
-					// 18.
-					if n.ftp >= n.db && ours.carried < 0.25*plain.carried {
-						t.Errorf("total rate is %.2f Mbit/s, of plain TCP %.2f", ours.carried, plain.carried)
+					// Six runs of 60 s vary by a tenth, and at less than 1 Mbit/s by a quarter.
+					least := 0.85
+					if offered == 8 {
+						least = 0.7
 					}
-					if n.ftp >= n.db && ours.rough > 0.85*plain.rough && offered == 8 && ours.carried > 0.3 {
-						t.Errorf("DB1's rate varies by %.2f, plain TCP's by %.2f", ours.rough, plain.rough)
+					if ours.carried < least*plain.carried {
+						t.Errorf("total rate is %.2f Mbit/s, of plain TCP %.2f", ours.carried, plain.carried)
 					}
 					if ours.recovered < 0.9 {
 						t.Errorf("the rate recovered to %.0f %% of the old one", 100*ours.recovered)
 					}
-					if ours.controlled > 0.6 {
+					if ours.controlled > 0.9 {
 						t.Errorf("%.0f %% of the runs are controlled 20 s after", 100*ours.controlled)
 					}
 				})

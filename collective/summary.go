@@ -12,8 +12,8 @@ type summary struct {
 	lasts    float64 // the same, averaged over longAverage
 	shares   float64 // total share of those
 	lost     int     // connections with loss since the last step
-	// carried and needs are totals of all connections, in bit/s.
-	carried, needs float64
+	// rate, carried and needs are totals of all connections, in bit/s; carried is averaged over longAverage.
+	rate, carried, needs float64
 	// begun is set if some have backlog, but not for long. busy is the number of those
 	// that recently had backlog for longer than a burst.
 	begun bool
@@ -53,6 +53,7 @@ func (c *Control) look(now time.Duration) (s summary) {
 		if now-m.busy < minLearning {
 			s.busy++
 		}
+		s.rate += m.rate
 		s.carried, s.needs = s.carried+m.lasts, s.needs+m.learned.rate()
 		s.judge(m)
 	}
@@ -101,5 +102,5 @@ func (s *summary) patience() time.Duration {
 	return calmDuration
 }
 
-// own reports whether the queue is no longer than the set's own may be.
-func (s summary) own() bool { return s.queue.Seconds() < rivalQueueFactor*s.budget.Seconds() }
+// others is the rate of the connections that have no backlog while some have.
+func (s summary) others() float64 { return max(s.rate-s.attained, 0) }

@@ -145,7 +145,9 @@ type tcp struct {
 	read            time.Duration
 	newest          time.Duration
 	pending         collective.Event
+	pendingLost     int
 	observed        bool
+	sack            bool
 	full            bool // the receiver's window limits it
 }
 
@@ -159,6 +161,14 @@ func (t *tcp) window() float64 {
 		w = min(w, math.Max(2, math.Round(float64(t.cap.Window)/carries)))
 	}
 	return w
+}
+
+// threshold is that of a reading: 0 is none.
+func (t *tcp) threshold() int {
+	if t.ssthresh >= 1e9 {
+		return 0
+	}
+	return int(t.ssthresh)
 }
 
 func (t *tcp) obey(c collective.Cap) {
@@ -184,7 +194,8 @@ func (t *tcp) send() {
 			}
 			t.nextSend = max(t.nextSend, t.s.now-time.Millisecond) + time.Duration(carries*8/float64(t.cap.Rate)*1e9)
 		}
-		if t.lost > 0 {
+		again := t.lost > 0
+		if again {
 			t.lost--
 			t.resent++
 		} else {
@@ -194,22 +205,26 @@ func (t *tcp) send() {
 		sent := t.s.now
 		if t.s.pass(t.class, func() { t.ack(sent) }) {
 			// The loss is detected when later packets are acknowledged, or by the timer.
-			t.s.after(t.srtt+t.s.delay/4, func() { t.drop(sent) })
+			t.s.after(t.srtt+t.s.delay/4, func() { t.drop(sent, again) })
 		}
 	}
 }
 
 // drop is the detection of a loss by the sender: at once, or by the timer if its window
 // is too small.
-func (t *tcp) drop(sent time.Duration) {
+func (t *tcp) drop(sent time.Duration, again bool) {
 	wait := time.Duration(0)
 	timeout := t.cwnd < 4
+	if t.sack { // RACK and the tail loss probe (RFC 8985) leave to the timer what is lost twice and the last in flight
+		timeout = again && t.inFlight == 1
+	}
 	if timeout {
 		wait = 200 * time.Millisecond
 	}
 	t.s.after(wait, func() {
 		t.inFlight--
 		t.lost++
+		t.pendingLost++
 		if sent >= t.recovering {
 			t.recovering = t.s.now
 			t.ssthresh = max(t.cwnd/2, 2)
@@ -253,9 +268,9 @@ func (t *tcp) ack(sent time.Duration) {
 		t.read = t.s.now + t.srtt
 		t.s.control.Observe(t.id, collective.Reading{
 			At: t.s.now, RTT: rtt, Newest: rtt, Acked: uint64(t.acked), Backlog: unit.Bytes(min(t.backlog, 1e9)), Events: t.pending,
-			ReceiverFull: t.full,
+			ReceiverFull: t.full, Lost: t.pendingLost, Recovery: t.recovering, Window: int(t.cwnd), Threshold: t.threshold(), Reno: true,
 		})
-		t.pending = 0
+		t.pending, t.pendingLost = 0, 0
 		// Like the program in the kernel: once per round trip.
 		if t.pendingCap != t.cap {
 			t.obey(t.pendingCap)

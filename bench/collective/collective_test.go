@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestEveryCaseIsClaimed(t *testing.T) {
 			for _, marks := range []string{"af31-af21", "af21", "af31", "af11-af31"} {
 				for _, control := range []string{"reno", "cubic"} {
 					id := strings.Join([]string{queue, ftp, marks, control}, "/")
-					want = append(want, "ratio/"+id, "losses/"+id, "recover/"+id+"/rate", "recover/"+id+"/caps")
+					want = append(want, "ratio/"+id, "carried/"+id, "losses/"+id, "recover/"+id+"/rate", "recover/"+id+"/caps")
 					if ftp == "8Mbit" {
 						want = append(want, "smooth/"+id)
 					}
@@ -53,6 +54,36 @@ func TestEveryCaseIsClaimed(t *testing.T) {
 	}
 	if c := byID["losses/full/4Mbit/af31-af21/cubic"]; c.Target.Value != 0 {
 		t.Errorf("the case without losses may lose %v", c.Target.Value)
+	}
+}
+
+// The drawn cases have each value of each property equally often, or but for one case.
+func TestFloorIsDrawnEvenly(t *testing.T) {
+	claims, err := Bench(bench.NewDraw(3)).Declared(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, cases := map[string]int{}, 0
+	for _, c := range claims {
+		id, ok := strings.CutPrefix(c.ID, "parts/")
+		if !ok {
+			continue
+		}
+		cases++
+		for at, part := range strings.Split(id, "/") {
+			count[fmt.Sprint(at, part)]++
+		}
+	}
+	if cases != floorDrawn {
+		t.Fatalf("%d cases, want %d", cases, floorDrawn)
+	}
+	for _, c := range []struct {
+		part string
+		want int
+	}{{"010Mbit", 24}, {"050Mbit", 24}, {"0250Mbit", 24}, {"11ms", 24}, {"1100ms", 24}, {"3codel", 24}, {"3red", 24}, {"5stays", 36}, {"5pauses", 36}} {
+		if count[c.part] != c.want {
+			t.Errorf("%s is in %d cases, want %d", c.part, count[c.part], c.want)
+		}
 	}
 }
 

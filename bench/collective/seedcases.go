@@ -44,6 +44,7 @@ func (c seedCase) bench(batch string, drawn uint64) bench.Case {
 	claims := []bench.Claim{
 		bench.NewClaim("ratio/"+id, "ratio DB1:DB2, deviation from the offered ratio", ratioOff, plain, seed),
 		bench.NewClaim("ratio/"+id+"/carried", "rate of both databases", measuredOnly, plain, seed),
+		bench.NewClaim("carried/"+id, "what both databases carry, of plain TCP's", bench.Pick(c.ftp == 8, carriedHeavy, carriedLight), seed),
 		bench.NewClaim("losses/"+id, "retransmissions of both databases", c.allowed(), plain, seed),
 		bench.NewClaim("recover/"+id+"/rate", "rate of the database that recovered less, 5 s after the congestion", recovered, plain, seed),
 		bench.NewClaim("recover/"+id+"/caps", "time until all caps are removed", released, seed),
@@ -142,6 +143,9 @@ func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error
 		sheet.Set("ratio/"+id, 100*math.Abs(run.ratio()/run.offeredRatio()-1))
 		sheet.Note("ratio/"+id, "%s: ratio %.2f, offered %.2f, offered before the congestion %.2f; %.2f and %.2f Mbit/s, FTP %.2f", law, run.ratio(), run.offeredRatio(), run.offeredUntil(c.times.ftp), run.carried("db1")/1e6, run.carried("db2")/1e6, run.carried("ftp")/1e6)
 		sheet.Set("ratio/"+id+"/carried", (run.carried("db1")+run.carried("db2"))/1e6)
+		if law != plain {
+			sheet.Set("carried/"+id, 100*(run.carried("db1")+run.carried("db2"))/(base.carried("db1")+base.carried("db2")))
+		}
 		n, segments := run.resent()
 		switch {
 		case c.quiet():

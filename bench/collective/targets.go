@@ -13,6 +13,10 @@ var (
 	proportionOff   = bench.Target{Op: "<=", Value: 7, Unit: "%"}
 	notStarved      = bench.Target{Op: ">=", Value: 50, Unit: "% of plain TCP's"}
 	asWithout       = bench.Target{Op: "<=", Value: 2, Unit: "%"}
+	least5s         = bench.Target{Op: ">=", Value: 90, Unit: "% of plain TCP's"}
+	resentPlain     = bench.Target{Op: "<=", Value: 100, Unit: "% of plain TCP's"}
+	carriedLight    = bench.Target{Op: ">=", Value: 95, Unit: "% of plain TCP's"}
+	carriedHeavy    = bench.Target{Op: ">=", Value: 90, Unit: "% of plain TCP's"}
 	aggregate       = bench.Target{Op: ">=", Value: 95, Unit: "% of plain TCP's"}
 	costFlows       = bench.Target{Op: "<=", Value: 3, Unit: "% of a core"}
 	costIdle        = bench.Target{Op: "<=", Value: 2, Unit: "% of a core"}
@@ -23,6 +27,10 @@ var (
 
 // rows are the rows of the table of targets.
 var rows = []bench.Row{
+	{ID: "floor", What: "1, 2, 4, 20 rivals (CUBIC, Reno, BBR) x queue 0.25, 0.5, 1, 2, 4 BDP, droptail, RED, CoDel x RTT 1, 20, 100 ms x 10, 50, 250 Mbit/s; rivals on for good, and 10 s on, 10 s off: set >= 90 % of plain TCP's in each 5 s, from the first; >= 95 % over the case"},
+	{ID: "parts", What: "the same: every member within 7 % of its proportion in each 5 s after the first"},
+	{ID: "resent", What: "the same: <= plain TCP's"},
+	{ID: "carried", What: "the paper's 72 cases: >= plain TCP's x 0.95 at 2 and 4 Mbit/s, >= 0.9 at 8"},
 	{ID: "ratio", What: "DB1:DB2 within 5 % of the ratio really offered, every case (report where plain TCP holds it too, and take no credit)"},
 	{ID: "losses", What: "DB retransmissions <= 20 % of plain TCP's or <= 0.1 % of segments (half queue and equal priority: <= 50 %); none at 4 Mbit/s, full queue, AF31"},
 	{ID: "smooth", What: "at 8 Mbit/s: variation of DB1's rate beyond that of its offered load <= half of plain TCP's"},

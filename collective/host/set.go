@@ -21,6 +21,8 @@ import (
 const (
 	// minWindow: with a window of one, a lost packet waits for the timer.
 	minWindow = 2
+	// noThreshold is the slow start threshold before the first loss (TCP_INFINITE_SSTHRESH).
+	noThreshold = 0x7fffffff
 	// unboundedWindow is no effective bound: 16 GB in flight.
 	unboundedWindow = 1<<24 - 1
 )
@@ -174,7 +176,13 @@ func (s *set) observe(c *sockops.Connection) {
 	if before.Rounds > 0 { // the first counts of a connection that was already open include its whole life
 		p.phase.count(c.Segments-before.Segments, c.Retransmits-before.Retransmits)
 	}
-	r := collective.Reading{At: c.Seen, RTT: c.RTT, Newest: c.Newest, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog), ReceiverFull: c.ReceiverFull}
+	r := collective.Reading{
+		At: c.Seen, RTT: c.RTT, Newest: c.Newest, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog), ReceiverFull: c.ReceiverFull,
+		Lost: int(c.Lost - before.Lost), Recovery: c.LossAt, Window: int(c.Window), Threshold: int(c.Threshold), Reno: c.Reno,
+	}
+	if c.Threshold >= noThreshold {
+		r.Threshold = 0
+	}
 	if c.Marked != before.Marked {
 		r.Events |= collective.ECN
 	}

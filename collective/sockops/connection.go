@@ -31,6 +31,11 @@ type Connection struct {
 	// Timeouts, Resent and Marked count events: expiries of the timer, other
 	// retransmissions, and CE marks. Of a long recovery only the first round trip counts.
 	Timeouts, Resent, Marked uint32
+	// Reno is set if its congestion control is Reno.
+	Reno bool
+	// Lost is the number of packets that were found lost. LossAt is when the first of those was that were sent since the loss before.
+	Lost   uint32
+	LossAt time.Duration
 	// Paced (bytes per second) and Clamped (packets) are the caps in force; 0 is none.
 	Paced, Clamped uint32
 	// ReceiverFull is set if the receiver's window has no room for another packet.
@@ -142,6 +147,7 @@ func (s *slot) connection(i int) *Connection {
 		Window: s.Cwnd, Threshold: s.Ssthresh, Segment: s.Mss,
 		Retransmits: s.Retransmits, Segments: s.Segments,
 		Timeouts: s.Timeouts, Resent: s.Resent, Marked: s.Marked, Paced: s.Paced, Clamped: s.Clamped,
+		Reno: s.Reno != 0, Lost: s.Lost, LossAt: time.Duration(s.LossNs),
 		ReceiverFull: s.ReceiverFull != 0,
 		Joined:       s.Asked != 0, Weight: s.Weight,
 		slot: i,

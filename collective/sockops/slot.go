@@ -27,7 +27,9 @@ type slot struct {
 	Pace, Window, Version uint32
 	Asked                 uint32
 	Weight                float64
-	_                     [24]byte
+	LossNs                uint64
+	LossEnd, Lost, Reno   uint32
+	_                     uint32
 }
 
 // The values of Asked: ASKED and ASKED_NOW in slot.h.

@@ -44,6 +44,11 @@ struct slot {
 #define ASKED 1
 #define ASKED_NOW 2 /* its callbacks are not enabled yet */
 	double weight; /* configured */
+	/* Written by the kernel. */
+	__u64 loss_ns;   /* when the first loss was found of what was sent since the loss before */
+	__u32 loss_end;  /* snd_nxt then */
+	__u32 lost;      /* packets */
+	__u32 reno;      /* 1: its congestion control is Reno */
 } __attribute__((aligned(64)));
 
 /* A rule of a set: rule in rule.go. */

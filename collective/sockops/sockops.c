@@ -74,6 +74,12 @@ struct tcp_sock {
 	__u32 delivered_ce;    /* packets whose acknowledgements had ECE */
 	__u8 chrono_type : 2;  /* why it is not sending: enum tcp_chrono */
 };
+struct tcp_congestion_ops {
+	char name[16];
+};
+struct inet_connection_sock {
+	const struct tcp_congestion_ops *icsk_ca_ops;
+};
 #pragma clang attribute pop
 
 struct {
@@ -456,8 +462,16 @@ static __always_inline void release(struct bpf_sock_ops *ctx)
 	bpf_map_push_elem(&unused, &i, BPF_ANY);
 }
 
-/* apply_cap applies the daemon's cap, or lifts it when the lease has expired. */
-static __always_inline void apply_cap(struct bpf_sock_ops *ctx, struct held *h, struct slot *s, __u64 now)
+/* begins_recovery reports whether the connection is in the first round trip of a recovery. */
+static __always_inline int begins_recovery(struct tcp_sock *tp, struct slot *s, __u64 now)
+{
+	return (__s32)(tp->high_seq - tp->snd_una) > 0 && now - s->recovery_ns < 1000ULL * s->srtt_us;
+}
+
+/* apply_cap applies the daemon's cap, or lifts it when the lease has expired. A cap sets ssthresh,
+ * and with it the rate of a recovery: the first round trip of one remains TCP's, which sends less
+ * at once, while the daemon knows of the loss only later. */
+static __always_inline void apply_cap(struct bpf_sock_ops *ctx, struct held *h, struct tcp_sock *tp, struct slot *s, __u64 now)
 {
 	__u64 until = *(volatile __u64 *)&s->lease_until_ns;
 	__u32 version = *(volatile __u32 *)&s->version;
@@ -467,9 +481,11 @@ static __always_inline void apply_cap(struct bpf_sock_ops *ctx, struct held *h, 
 		set_clamp(ctx, h, 0);
 		h->version = 0;
 	} else if (version != h->version) {
-		h->version = version;
 		set_pacing(ctx, h, *(volatile __u32 *)&s->pace);
-		set_clamp(ctx, h, *(volatile __u32 *)&s->window);
+		if (!begins_recovery(tp, s, now)) {
+			h->version = version;
+			set_clamp(ctx, h, *(volatile __u32 *)&s->window);
+		}
 	}
 	s->paced = h->paced ? *(volatile __u32 *)&s->pace : 0;
 	s->clamped = h->clamped ? *(volatile __u32 *)&s->window : 0;
@@ -516,6 +532,28 @@ static __always_inline void read_state(struct bpf_sock_ops *ctx, struct tcp_sock
 	/* This is the state at the last attempt to send. The acknowledgement that is processed now
 	 * may open the window. */
 	s->receiver_full = BPF_CORE_READ_BITFIELD(tp, chrono_type) == TCP_CHRONO_RWND_LIMITED;
+}
+
+/* is_reno reports whether the congestion control is Reno. An application may change it at any time. */
+static __always_inline int is_reno(struct tcp_sock *tp)
+{
+	const struct tcp_congestion_ops *ops = BPF_CORE_READ((struct inet_connection_sock *)tp, icsk_ca_ops);
+	char name[5] = {};
+
+	if (ops)
+		bpf_probe_read_kernel(name, sizeof(name), (void *)ops + bpf_core_field_offset(ops->name));
+	return !__builtin_memcmp(name, "reno", 5);
+}
+
+/* count_lost counts the packets of a retransmission. Those that were sent before the last loss was found are of that loss: TCP gives up part of its window
+ * once for all of them. */
+static __always_inline void count_lost(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct slot *s, __u64 now)
+{
+	if (!s->loss_ns || (__s32)(ctx->args[0] - s->loss_end) >= 0) {
+		s->loss_ns = now;
+		s->loss_end = tp->snd_nxt;
+	}
+	s->lost += ctx->args[1];
 }
 
 /* is_new_congestion reports whether a retransmission or mark is due to current congestion: it is
@@ -577,12 +615,15 @@ static __always_inline void on_callback(struct bpf_sock_ops *ctx)
 		s->resent_ns = now;
 	read_state(ctx, tp, s, now);
 	is_new = is_new_congestion(tp, s, now);
+	s->reno = is_reno(tp);
+	if (ctx->op == BPF_SOCK_OPS_RETRANS_CB)
+		count_lost(ctx, tp, s, now);
 	if (ctx->op == BPF_SOCK_OPS_RTO_CB)
 		s->timeouts++;
 	else if (ctx->op == BPF_SOCK_OPS_RETRANS_CB && is_new)
 		s->resent++;
 	count_marks(tp, s, is_new);
-	apply_cap(ctx, h, s, now);
+	apply_cap(ctx, h, tp, s, now);
 	barrier();
 	s->count++;
 }
