@@ -38,6 +38,17 @@ type Rule struct {
 	Weight float64
 }
 
+// Covers reports whether the rule matches every connection that another matches.
+func (r Rule) Covers(o Rule) bool {
+	prefix := func(wide, narrow netip.Prefix) bool {
+		return !wide.IsValid() || narrow.IsValid() && wide.Bits() <= narrow.Bits() && wide.Contains(narrow.Addr())
+	}
+	ports := func(wide, narrow Ports) bool {
+		return wide == Ports{} || narrow != Ports{} && wide.From <= narrow.From && narrow.To <= wide.To
+	}
+	return prefix(r.Local, o.Local) && prefix(r.Remote, o.Remote) && ports(r.LocalPort, o.LocalPort) && ports(r.RemotePort, o.RemotePort)
+}
+
 // MaxRules is the maximum number of rules of a Policy.
 const MaxRules = 16
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,9 @@ func (d *decoder) connections(out *[]collective.Rule) func(*node, string) {
 				{"dport", one(d, &r.RemotePort, ports)},
 				{"weight", one(d, &r.Weight, weight)},
 			})
+			if i := slices.IndexFunc(*out, func(earlier collective.Rule) bool { return earlier.Covers(r) && earlier.Weight != r.Weight }); i >= 0 {
+				d.invalid(n, key, "the rule has no effect: rule %d of the set, with weight %v, already matches all its connections: write the narrower rule first", i+1, (*out)[i].Weight)
+			}
 			*out = append(*out, r)
 		})
 		if len(*out) > collective.MaxRules {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,7 +80,7 @@ func (l *loader) load(paths []string, stdin io.Reader) (Set, error) {
 		l.path(path, stdin)
 	}
 	if len(l.mistakes) == 0 && l.set.empty() {
-		l.file(strings.Join(paths, " "), "no document found: write one that begins with kind: Interface")
+		l.file(strings.Join(paths, " "), "%s", noDocument())
 	}
 	l.checkDuplicateDevs()
 	l.checkDuplicateSets()
@@ -205,7 +206,7 @@ func (l *loader) read(name string, r io.Reader) {
 		if bytes.Contains(text, []byte("# kind: ")) {
 			l.file(name, "every line is a comment: remove the \"# \" before each line of a document, from its kind on")
 		} else {
-			l.file(name, "no document found: write one that begins with kind: Interface")
+			l.file(name, "%s", noDocument())
 		}
 	}
 	for _, doc := range docs {
@@ -216,7 +217,7 @@ func (l *loader) read(name string, r io.Reader) {
 
 func (l *loader) document(s *source, doc *node) {
 	if doc.shape != mapping {
-		s.addError(doc.position, "", "the document is %s: write a mapping that begins with kind: Interface", doc.shape)
+		s.addError(doc.position, "", "the document is %s: write a mapping that begins with its kind: %s", doc.shape, anyKind())
 		return
 	}
 	for _, p := range doc.pairs {
@@ -231,7 +232,7 @@ func (l *loader) document(s *source, doc *node) {
 		return
 	}
 	at := doc.position
-	remedy := "write kind: Interface"
+	remedy := "write for example kind: Interface; the kinds are " + anyKind()
 	if len(doc.pairs) > 0 && nearest(doc.pairs[0].key, []string{"kind"}) != "" {
 		at, remedy = doc.pairs[0].position, fmt.Sprintf("did you mean kind instead of %q?", doc.pairs[0].key)
 	}
@@ -240,19 +241,22 @@ func (l *loader) document(s *source, doc *node) {
 
 func unknownKind(n *node) string {
 	if n.shape != scalar {
-		return fmt.Sprintf("the kind is %s: write kind: Interface", n.shape)
+		return fmt.Sprintf("the kind is %s: write %s", n.shape, anyKind())
 	}
-	var names []string
-	for name := range kinds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(kinds))
 	for _, name := range names {
 		if strings.EqualFold(name, n.text) || nearest(n.text, names) == name {
 			return fmt.Sprintf("unknown kind %q: did you mean %s?", n.text, name)
 		}
 	}
-	return fmt.Sprintf("unknown kind %q: write %s", n.text, strings.Join(names, " or "))
+	return fmt.Sprintf("unknown kind %q: write %s", n.text, anyKind())
+}
+
+// anyKind lists the kinds of documents.
+func anyKind() string { return strings.Join(slices.Sorted(maps.Keys(kinds)), " or ") }
+
+func noDocument() string {
+	return "no document found: write one that begins with its kind: " + anyKind()
 }
 
 // checkDuplicateDevs reports devices that more than one document configures.
