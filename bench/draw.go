@@ -90,6 +90,9 @@ func (d *Draw) Shares(n int, minShare unit.Share) []unit.Share {
 	return out
 }
 
+// Shuffle brings n elements into a random order, by swaps (rand.Shuffle).
+func (d *Draw) Shuffle(n int, swap func(i, j int)) { d.random.Shuffle(n, swap) }
+
 // OneOf returns one of the values.
 func OneOf[T any](d *Draw, values ...T) T { return values[d.random.IntN(len(values))] }
 

@@ -10,9 +10,9 @@
 // # Headgate's cycle
 //
 // Control weighs readings by time instead of by round trip, and makes the set send as
-// one. It has a scale that follows losses and the queue, a pacing cap for each connection
-// that is its part of the scale, and an account of each connection's lead over its share
-// (docs/decisions, 18). Congestion begins with a loss, a mark, or a queue that has lasted
+// one. Alone, it has a scale that follows losses and the queue, beside other traffic the
+// windows of as many ordinary connections (docs/decisions, 46). Each connection has its part of
+// either, and an account of its lead over its share (docs/decisions, 18). Congestion begins with a loss, a mark, or a queue that has lasted
 // for a quarter of a second while the set got less than its learned rate. Control ends
 // for all connections when none has been behind for three seconds.
 //

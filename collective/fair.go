@@ -10,8 +10,8 @@ import (
 const (
 	// renoBackoff is the part of its window that a connection keeps after a loss (RFC 5681, equation 4), cubicBackoff that of CUBIC (RFC 9438, section 4.6).
 	renoBackoff, cubicBackoff = 0.5, 0.7
-	// A window of which the connection uses less than the part 1/maxUnused does not grow (RFC 7661, section 4.3; Linux, tcp_is_cwnd_limited), except
-	// from initialWindow segments on (RFC 6928).
+	// Windows beyond maxUnused times what is in flight do not grow (RFC 7661, section 4.3; Linux, tcp_is_cwnd_limited), but for initialWindow segments of each
+	// connection (RFC 6928).
 	maxUnused, initialWindow = 2, 10
 	// minTimer is the shortest retransmission timer of Linux (TCP_RTO_MIN).
 	minTimer = 200 * time.Millisecond
@@ -102,9 +102,8 @@ func (c *Control) startFair(now time.Duration) {
 		if !m.counts(now) {
 			continue
 		}
-		flight := max(m.rate, m.learned.rate()) * m.rtt.Seconds() / 8 / segment
-		m.ordinary = ordinary{in: true, reno: m.newest.Reno, window: max(flight, 2), threshold: float64(m.newest.Threshold)}
-		m.ordinary.window = max(m.ordinary.window, float64(m.newest.Window))
+		flight := inFlight(max(m.rate, m.learned.rate()), m.rtt)
+		m.ordinary = ordinary{in: true, reno: m.newest.Reno, window: max(flight, 2, float64(m.newest.Window)), threshold: float64(m.newest.Threshold)}
 		if m.newest.Threshold == 0 {
 			m.ordinary.threshold = math.Inf(1)
 		}
@@ -119,7 +118,7 @@ func (c *Control) growFair(now time.Duration) {
 	f := &l.fair
 	took := min(now-f.now, stallTime)
 	f.now = now
-	flight := s.attained * s.rtt.Seconds() / 8 / segment
+	flight := inFlight(s.attained, s.rtt)
 	grows := l.rivals && f.window <= maxUnused*flight+initialWindow*float64(s.waiting)
 	delayed := s.queue > min(max((s.rtt-s.queue)/8, minHystartDelay), maxHystartDelay)
 	sum, n := 0.0, 0
@@ -178,6 +177,9 @@ func (c *Control) loseFair(r Reading, rtt time.Duration) {
 		}
 	}
 }
+
+// inFlight returns the segments of a rate in bit/s that are in flight.
+func inFlight(rate float64, rtt time.Duration) float64 { return rate * rtt.Seconds() / 8 / segment }
 
 // rate returns what all send, in bit/s.
 func (f *fairShare) rate(rtt time.Duration) float64 {

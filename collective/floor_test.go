@@ -46,19 +46,7 @@ func (c crowd) run(seed uint64, controlled bool) (out crowdResult) {
 		t := s.newTCP(collective.ID(i+1), low)
 		t.maxWindow, t.observed, t.sack = math.Inf(1), true, true
 		s.set = append(s.set, t)
-		paced := 0.84 * s.rate * w / 8 * carries * 8 / packet
-		var feed func()
-		feed = func() {
-			if s.now >= crowdCalm {
-				t.backlog = math.Inf(1)
-				t.send()
-				return
-			}
-			t.backlog += paced / 8 * 0.01
-			t.send()
-			s.after(10*time.Millisecond, feed)
-		}
-		s.after(time.Duration(i)*3*time.Millisecond, feed)
+		s.after(time.Duration(i)*3*time.Millisecond, func() { t.pacedUntil(crowdCalm, 0.84*s.rate*w/8) })
 	}
 	if controlled {
 		s.look()

@@ -24,19 +24,7 @@ func (r rivals) run(controlled bool) (out []float64) {
 		t := s.newTCP(collective.ID(i+1), low)
 		t.maxWindow, t.observed = math.Inf(1), true
 		s.set = append(s.set, t)
-		paced := 0.8 * s.rate * w / 16 * carries * 8 / packet
-		var feed func()
-		feed = func() {
-			if s.now >= calm {
-				t.backlog = math.Inf(1)
-				t.send()
-				return
-			}
-			t.backlog += paced / 8 * 0.01
-			t.send()
-			s.after(10*time.Millisecond, feed)
-		}
-		feed()
+		t.pacedUntil(calm, 0.8*s.rate*w/16)
 	}
 	if controlled {
 		s.look()

@@ -26,7 +26,7 @@ const (
 	// maximum of one step upwards.
 	gain, grow = 0.4, 0.05
 	// lossBackoff is the fraction of a connection's share that one loss costs, as in CUBIC.
-	lossBackoff = 0.3
+	lossBackoff = 1 - cubicBackoff
 	// lossMemory is how long a loss has an effect. If more than fewLosses of the steps see a
 	// loss, losses divide the path, however short the queue is.
 	lossMemory = 3 * time.Second
@@ -147,8 +147,7 @@ func (l *scaleControl) judge(s summary, took time.Duration) {
 	l.expected = max(min(l.expected, s.queue+slack), 0)
 	l.shown += time.Duration(part(took, shownRounds*s.rtt) * float64(l.expected-l.shown))
 	if l.rivals && s.waiting == 0 && s.behind == 0 {
-		l.rivals, l.tried, l.had = false, l.clock, s.carried
-		l.scale, l.expected, l.shown = capFactor*l.full, s.queue, s.queue
+		l.tryAlone(s, capFactor*l.full)
 	}
 	if s.queue < s.budget/2 {
 		l.queued = l.clock
@@ -167,9 +166,15 @@ func (l *scaleControl) judge(s summary, took time.Duration) {
 		}
 		l.rivals, l.tried = true, l.clock
 	case l.rivals && full && l.clock-l.tried > l.patience && s.queue > s.budget && min(s.carried, s.rate) >= nearMost*l.most:
-		l.rivals, l.tried, l.had, l.most = false, l.clock, s.carried, s.carried
-		l.scale, l.expected, l.shown = s.attained/s.shares, s.queue, s.queue
+		l.most = s.carried
+		l.tryAlone(s, s.attained/s.shares)
 	}
+}
+
+// tryAlone lets the delay law decide from a scale on.
+func (l *scaleControl) tryAlone(s summary, scale float64) {
+	l.rivals, l.tried, l.had = false, l.clock, s.carried
+	l.scale, l.expected, l.shown = scale, s.queue, s.queue
 }
 
 // sends returns the scale for the current queue.

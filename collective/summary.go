@@ -29,14 +29,14 @@ type summary struct {
 // look summarizes the members that count.
 func (c *Control) look(now time.Duration) (s summary) {
 	s.bend = 1
-	var shares, all, queue, rtt, base float64
+	var shares, queue, rtt, base float64
 	for _, m := range c.members {
 		if !m.counts(now) {
 			continue
 		}
 		s.members++
 		share := m.share()
-		shares, all = shares+share, all+m.rate
+		shares += share
 		queue += share * max(m.rtt-m.base, 0).Seconds()
 		rtt += share * m.rtt.Seconds()
 		base += share * m.base.Seconds()
@@ -61,7 +61,7 @@ func (c *Control) look(now time.Duration) (s summary) {
 		return s
 	}
 	if s.waiting == 0 {
-		s.attained, s.shares = all, shares
+		s.attained, s.shares = s.rate, shares
 	}
 	mean := func(v float64) time.Duration { return time.Duration(v / shares * 1e9) }
 	s.queue, s.rtt = mean(queue), mean(rtt)

@@ -279,6 +279,23 @@ func (t *tcp) ack(sent time.Duration) {
 	t.send()
 }
 
+// pacedUntil offers a rate in bit/s of layer 2 from now until a time, and then everything that the connection takes.
+func (t *tcp) pacedUntil(calm time.Duration, rate float64) {
+	paced := rate * carries * 8 / packet
+	var feed func()
+	feed = func() {
+		if t.s.now >= calm {
+			t.backlog = math.Inf(1)
+			t.send()
+			return
+		}
+		t.backlog += paced / 8 * 0.01
+		t.send()
+		t.s.after(10*time.Millisecond, feed)
+	}
+	feed()
+}
+
 // messages offers Poisson messages of 8 to 16 KiB at a rate in bit/s of layer 2.
 func (t *tcp) messages(rate float64) {
 	const mean = 12 * 1024

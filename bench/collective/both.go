@@ -52,7 +52,7 @@ func bothCases(d *bench.Draw) (out []bench.Case) {
 				sheet := r.Sheet(ours)
 				sheet.Set(id+"/ratio", 100*math.Abs(with.ratio()/with.offeredRatio()-1))
 				r.Sheet(plain).Set(id+"/ratio", 100*math.Abs(without.ratio()/without.offeredRatio()-1))
-				sheet.Set(id+"/databases", 100*(with.carried("db1")+with.carried("db2"))/(without.carried("db1")+without.carried("db2")))
+				sheet.Set(id+"/databases", 100*with.databases()/without.databases())
 				sheet.Set(id+"/ftp", 100*with.carried("ftp")/without.carried("ftp"))
 				return nil
 			},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,7 +98,7 @@ func (c fastCase) bench(batch int) bench.Case {
 				return err
 			}
 			for law, got := range all {
-				sum, worst := proportion(got)
+				sum, worst := proportion(got, fiveShares)
 				sheet := r.Sheet(law)
 				sheet.Set(id, 100*worst)
 				sheet.Note(id, "%s: %s Mbit/s", law, mbits(got))
@@ -122,24 +123,26 @@ func (c fastCase) beside() bool { return c.rate <= 100*unit.Mbit }
 
 // runAll runs the case with some methods and returns the rates of the five, by method.
 func (c fastCase) runAll(ctx context.Context, laws []string) (map[string][]float64, error) {
-	out := map[string][]float64{}
+	return runEach(laws, bench.Pick(c.beside(), len(laws), 1), func(law string) ([]float64, error) { return c.run(ctx, law) })
+}
+
+// runEach runs some methods, so many at the same time, and returns what each has, by name.
+func runEach[T any](names []string, atOnce int, run func(name string) (T, error)) (map[string]T, error) {
+	out := map[string]T{}
 	var mu sync.Mutex
-	var all sync.WaitGroup
 	var failed error
-	one := func(law string) {
-		got, err := c.run(ctx, law)
-		mu.Lock()
-		defer mu.Unlock()
-		out[law], failed = got, errors.Join(failed, err)
-	}
-	for _, law := range laws {
-		if c.beside() {
-			all.Go(func() { one(law) })
-		} else {
-			one(law)
+	for some := range slices.Chunk(names, atOnce) {
+		var all sync.WaitGroup
+		for _, name := range some {
+			all.Go(func() {
+				got, err := run(name)
+				mu.Lock()
+				defer mu.Unlock()
+				out[name], failed = got, errors.Join(failed, err)
+			})
 		}
+		all.Wait()
 	}
-	all.Wait()
 	return out, failed
 }
 
@@ -151,13 +154,14 @@ func (c fastCase) takes(laws []string) time.Duration {
 	return time.Duration(len(laws)) * (length + 3*time.Second)
 }
 
-// proportion returns the total rate of the five, and the largest deviation of one from its share.
-func proportion(rates []float64) (sum, worst float64) {
-	for _, v := range rates {
-		sum += v
+// proportion returns the total of some rates, and the largest deviation of one from its share.
+func proportion(rates, shares []float64) (sum, worst float64) {
+	all := 0.0
+	for i, v := range rates {
+		sum, all = sum+v, all+shares[i]
 	}
 	for i, v := range rates {
-		worst = max(worst, math.Abs(v/(sum*fiveShares[i]/16)-1))
+		worst = max(worst, math.Abs(v/(sum*shares[i]/all)-1))
 	}
 	return sum, worst
 }
@@ -183,14 +187,20 @@ func mbits(rates []float64) string {
 
 func (c fastCase) topology() *lab.Topology {
 	bdp := max(c.rtt, 10*time.Millisecond)
-	s := link.Spec{Rate: c.rate, Delay: c.rtt / 2, Queue: link.Amount{Time: bdp}}
+	s := link.Spec{Rate: c.rate, Queue: link.Amount{Time: bdp}}
 	if c.queue != "droptail" {
 		s.Queue = link.Amount{Time: 4 * bdp}
 		s.RED = &link.RED{Profile: link.Profile{Min: link.Amount{Time: bdp / 2}, Max: link.Amount{Time: 2 * bdp}, Probability: 0.1}, ECN: c.queue == "ecn"}
 	}
+	return oneLink(s, c.rtt, c.queue == "ecn")
+}
+
+// oneLink is a link between a server, which sends, and a client, with half of the round trip each way.
+func oneLink(s link.Spec, rtt time.Duration, ecn bool) *lab.Topology {
+	s.Delay = rtt / 2
 	// Buffers for 1 Gbit/s and 50 ms: smaller ones would limit the largest member.
 	sysctl := map[string]string{"net.ipv4.tcp_ecn": "0", "net.ipv4.tcp_wmem": "4096 16384 67108864", "net.ipv4.tcp_rmem": "4096 131072 67108864"}
-	if c.queue == "ecn" {
+	if ecn {
 		sysctl["net.ipv4.tcp_ecn"] = "1"
 	}
 	return &lab.Topology{
@@ -198,7 +208,7 @@ func (c fastCase) topology() *lab.Topology {
 		Nodes: []lab.NodeSpec{{Name: "server", Sysctl: sysctl}, {Name: "router", Router: true}, {Name: "client", Sysctl: sysctl}},
 		Links: []lab.LinkSpec{
 			{Ends: [2]string{"server", "router"}},
-			{Ends: [2]string{"router", "client"}, Backend: lab.Emulator, Forward: lab.Path{Spec: s}, Back: lab.Path{Spec: link.Spec{Delay: c.rtt / 2}}},
+			{Ends: [2]string{"router", "client"}, Backend: lab.Emulator, Forward: lab.Path{Spec: s}, Back: lab.Path{Spec: link.Spec{Delay: rtt / 2}}},
 		},
 	}
 }

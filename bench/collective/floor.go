@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"headgate.dev/headgate/bench"
@@ -91,10 +90,7 @@ func drawn[T any](d *bench.Draw, values ...T) []T {
 	for i := range all {
 		all[i] = values[i%len(values)]
 	}
-	for i := len(all) - 1; i > 0; i-- {
-		j := d.Int(0, i)
-		all[i], all[j] = all[j], all[i]
-	}
+	d.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
@@ -141,13 +137,6 @@ type floorResult struct {
 	resent  float64
 }
 
-func (r floorResult) total(window int) (sum float64) {
-	for _, v := range r.windows[window] {
-		sum += v
-	}
-	return sum
-}
-
 func (c floorCase) measure(ctx context.Context, r *bench.Run) error {
 	c.quick = r.Quick
 	all, err := c.runAll(ctx)
@@ -157,17 +146,18 @@ func (c floorCase) measure(ctx context.Context, r *bench.Run) error {
 	id, without := c.id(), all[plain]
 	for name, got := range all {
 		sheet := r.Sheet(name)
-		least, at, parts := math.Inf(1), 0, 0.0
+		least, note, parts := math.Inf(1), "", 0.0
 		var ours, plainly float64
 		for w := range got.windows {
-			ours, plainly = ours+got.total(w), plainly+without.total(w)
-			if part := got.total(w) / without.total(w); part < least {
-				least, at = part, w
+			sum, worst := proportion(got.windows[w], fourShares)
+			base, _ := proportion(without.windows[w], fourShares)
+			ours, plainly = ours+sum, plainly+base
+			if part := sum / base; part < least {
+				least = part
+				note = fmt.Sprintf("%s Mbit/s in the %d. 5 s, plain TCP %s", bench.Number(sum/5e6), w+1, bench.Number(base/5e6))
 			}
-			for i, share := range fourShares {
-				if w > 0 {
-					parts = max(parts, math.Abs(got.windows[w][i]/got.total(w)*8/share-1))
-				}
+			if w > 0 {
+				parts = max(parts, worst)
 			}
 		}
 		if name != again {
@@ -177,7 +167,7 @@ func (c floorCase) measure(ctx context.Context, r *bench.Run) error {
 			continue
 		}
 		sheet.Set("floor/"+id+"/least", 100*least)
-		sheet.Note("floor/"+id+"/least", "%s: %s Mbit/s in the %d. 5 s, plain TCP %s", name, bench.Number(got.total(at)/5e6), at+1, bench.Number(without.total(at)/5e6))
+		sheet.Note("floor/"+id+"/least", "%s: %s", name, note)
 		sheet.Set("floor/"+id+"/total", 100*ours/plainly)
 		sheet.Set("resent/"+id, 100*got.resent/max(without.resent, 1))
 		sheet.Note("resent/"+id, "%s: %s segments, plain TCP %s", name, bench.Number(got.resent), bench.Number(without.resent))
@@ -186,46 +176,21 @@ func (c floorCase) measure(ctx context.Context, r *bench.Run) error {
 }
 
 func (c floorCase) runAll(ctx context.Context) (map[string]floorResult, error) {
-	out := map[string]floorResult{}
-	var mu sync.Mutex
-	var failed error
 	names := []string{plain, ours, again, seed}
-	atOnce := bench.Pick(c.rate > floorBeside, 2, len(names))
-	for len(names) > 0 {
-		var all sync.WaitGroup
-		for _, name := range names[:atOnce] {
-			all.Go(func() {
-				got, err := c.run(ctx, name)
-				mu.Lock()
-				defer mu.Unlock()
-				out[name], failed = got, errors.Join(failed, err)
-			})
-		}
-		all.Wait()
-		names = names[atOnce:]
-	}
-	return out, failed
+	return runEach(names, bench.Pick(c.rate > floorBeside, 2, len(names)), func(name string) (floorResult, error) { return c.run(ctx, name) })
 }
 
 func (c floorCase) topology() *lab.Topology {
 	bdp := float64(c.rate) / 8 * c.rtt.Seconds()
 	queue := max(int(c.queue*bdp/1514), fewestQueued)
-	s := link.Spec{Rate: c.rate, Delay: c.rtt / 2, Queue: link.Amount{Segments: queue}}
+	s := link.Spec{Rate: c.rate, Queue: link.Amount{Segments: queue}}
 	switch c.kind {
 	case "red":
 		s.RED = &link.RED{Profile: link.Profile{Min: link.Amount{Segments: max(queue/6, 2)}, Max: link.Amount{Segments: max(queue/2, 6)}, Probability: 0.1}}
 	case "codel":
 		s.CoDel = &link.CoDel{}
 	}
-	sysctl := map[string]string{"net.ipv4.tcp_ecn": "0", "net.ipv4.tcp_wmem": "4096 16384 67108864", "net.ipv4.tcp_rmem": "4096 131072 67108864"}
-	return &lab.Topology{
-		Name:  lab.UniqueName("bench"),
-		Nodes: []lab.NodeSpec{{Name: "server", Sysctl: sysctl}, {Name: "router", Router: true}, {Name: "client", Sysctl: sysctl}},
-		Links: []lab.LinkSpec{
-			{Ends: [2]string{"server", "router"}},
-			{Ends: [2]string{"router", "client"}, Backend: lab.Emulator, Forward: lab.Path{Spec: s}, Back: lab.Path{Spec: link.Spec{Delay: c.rtt / 2}}},
-		},
-	}
+	return oneLink(s, c.rtt, false)
 }
 
 func (c floorCase) run(ctx context.Context, name string) (out floorResult, err error) {

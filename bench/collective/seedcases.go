@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"headgate.dev/headgate/bench"
@@ -115,24 +114,9 @@ func (c seedCase) allowed() bench.Target {
 
 // measure runs the case with all methods in parallel, with the same arrivals.
 func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error {
-	got := map[string]*seedRun{}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	var failed error
-	for _, law := range laws {
-		all.Go(func() {
-			run, err := c.run(ctx, law, drawn+uint64(r.N))
-			mu.Lock()
-			defer mu.Unlock()
-			got[law] = run
-			if err != nil {
-				failed = err
-			}
-		})
-	}
-	all.Wait()
-	if failed != nil {
-		return failed
+	got, err := runEach(laws, len(laws), func(law string) (*seedRun, error) { return c.run(ctx, law, drawn+uint64(r.N)) })
+	if err != nil {
+		return err
 	}
 	if c.smoke() {
 		c.plot(r, got)
@@ -142,9 +126,9 @@ func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error
 		run, sheet, id := got[law], r.Sheet(law), c.id()
 		sheet.Set("ratio/"+id, 100*math.Abs(run.ratio()/run.offeredRatio()-1))
 		sheet.Note("ratio/"+id, "%s: ratio %.2f, offered %.2f, offered before the congestion %.2f; %.2f and %.2f Mbit/s, FTP %.2f", law, run.ratio(), run.offeredRatio(), run.offeredUntil(c.times.ftp), run.carried("db1")/1e6, run.carried("db2")/1e6, run.carried("ftp")/1e6)
-		sheet.Set("ratio/"+id+"/carried", (run.carried("db1")+run.carried("db2"))/1e6)
+		sheet.Set("ratio/"+id+"/carried", run.databases()/1e6)
 		if law != plain {
-			sheet.Set("carried/"+id, 100*(run.carried("db1")+run.carried("db2"))/(base.carried("db1")+base.carried("db2")))
+			sheet.Set("carried/"+id, 100*run.databases()/base.databases())
 		}
 		n, segments := run.resent()
 		switch {
@@ -190,6 +174,9 @@ func (s *seedRun) minute(flow string) traffic.Interval {
 }
 
 func (s *seedRun) carried(flow string) float64 { return s.minute(flow).DeliveredRate() }
+
+// databases returns what both databases carried.
+func (s *seedRun) databases() float64 { return s.carried("db1") + s.carried("db2") }
 
 func (s *seedRun) ratio() float64 { return s.carried("db1") / s.carried("db2") }
 

@@ -29,9 +29,9 @@ func unfairCases() (out []bench.Case) {
 				if err != nil {
 					return err
 				}
-				without, _ := proportion(all[plain])
+				without, _ := proportion(all[plain], fiveShares)
 				for law, got := range all {
-					sum, worst := proportion(got)
+					sum, worst := proportion(got, fiveShares)
 					sheet := r.Sheet(law)
 					sheet.Set(id+"/proportion", 100*worst)
 					sheet.Note(id+"/proportion", "%s: %s Mbit/s", law, mbits(got))

@@ -462,10 +462,15 @@ static __always_inline void release(struct bpf_sock_ops *ctx)
 	bpf_map_push_elem(&unused, &i, BPF_ANY);
 }
 
-/* begins_recovery reports whether the connection is in the first round trip of a recovery. */
-static __always_inline int begins_recovery(struct tcp_sock *tp, struct slot *s, __u64 now)
+static __always_inline int in_recovery(struct tcp_sock *tp)
 {
-	return (__s32)(tp->high_seq - tp->snd_una) > 0 && now - s->recovery_ns < 1000ULL * s->srtt_us;
+	return (__s32)(tp->high_seq - tp->snd_una) > 0;
+}
+
+/* in_first_round reports whether the latest recovery began less than a round trip ago. */
+static __always_inline int in_first_round(struct slot *s, __u64 now)
+{
+	return now - s->recovery_ns < 1000ULL * s->srtt_us;
 }
 
 /* apply_cap applies the daemon's cap, or lifts it when the lease has expired. A cap sets ssthresh,
@@ -482,7 +487,7 @@ static __always_inline void apply_cap(struct bpf_sock_ops *ctx, struct held *h, 
 		h->version = 0;
 	} else if (version != h->version) {
 		set_pacing(ctx, h, *(volatile __u32 *)&s->pace);
-		if (!begins_recovery(tp, s, now)) {
+		if (!in_recovery(tp) || !in_first_round(s, now)) {
 			h->version = version;
 			set_clamp(ctx, h, *(volatile __u32 *)&s->window);
 		}
@@ -575,7 +580,7 @@ static __always_inline int is_new_congestion(struct tcp_sock *tp, struct slot *s
 		s->recovery_ns = now;
 		s->recovery = tp->high_seq;
 	}
-	return (__s32)(tp->high_seq - tp->snd_una) <= 0 || now - s->recovery_ns < 1000ULL * s->srtt_us;
+	return !in_recovery(tp) || in_first_round(s, now);
 }
 
 /* count_marks counts all marks since the last callback as one event. */

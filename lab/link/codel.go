@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -32,16 +33,12 @@ func newCoDel(s CoDel, old *codel) *codel {
 	if old != nil {
 		*c = *old
 	}
-	c.target, c.interval, c.ecn = int64(orDefault(s.Target, DefaultTarget)), int64(orDefault(s.Interval, DefaultInterval)), s.ECN
+	c.target, c.interval, c.ecn = int64(s.target()), int64(s.interval()), s.ECN
 	return c
 }
 
-func orDefault(d, standard time.Duration) time.Duration {
-	if d == 0 {
-		return standard
-	}
-	return d
-}
+func (c CoDel) target() time.Duration   { return cmp.Or(c.Target, DefaultTarget) }
+func (c CoDel) interval() time.Duration { return cmp.Or(c.Interval, DefaultInterval) }
 
 // verdict reports whether the segment that leaves the queue at a time, after it has waited, is dropped or marked. left is the bytes behind it.
 func (c *codel) verdict(at, waited int64, left int) bool {

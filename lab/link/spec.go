@@ -301,8 +301,8 @@ func (s *Spec) Problems() (out []Problem) {
 	if s.CoDel != nil && s.RED != nil {
 		add("codel", "the direction also has red: choose one")
 	}
-	if c := s.CoDel; c != nil && orDefault(c.Target, DefaultTarget) >= orDefault(c.Interval, DefaultInterval) {
-		add("codel.target", "%v is not below the interval of %v: write for example {target: 5ms, interval: 100ms}", orDefault(c.Target, DefaultTarget), orDefault(c.Interval, DefaultInterval))
+	if c := s.CoDel; c != nil && c.target() >= c.interval() {
+		add("codel.target", "%v is not below the interval of %v: write for example {target: 5ms, interval: 100ms}", c.target(), c.interval())
 	}
 	if s.Bucket != nil && s.Xen != nil {
 		add("xen", "the direction also has a bucket: choose one limiter")
