@@ -17,13 +17,15 @@ import (
 )
 
 // journal is a file with one line for each completed run of a case, so that a bench of hours can be
-// resumed after any interruption.
+// resumed after any interruption, and at a later commit: the result names the commit of each run that
+// is not of the program's own.
 type journal struct {
-	mu   sync.Mutex
-	file *os.File // locked while it is open
-	size int64    // of complete lines
-	have map[journalKey]journalLine
-	took float64 // seconds of earlier invocations
+	mu     sync.Mutex
+	file   *os.File // locked while it is open
+	size   int64    // of complete lines
+	have   map[journalKey]journalLine
+	took   float64 // seconds of earlier invocations
+	commit string  // of the runs that are added
 }
 
 type journalKey struct {
@@ -31,7 +33,8 @@ type journalKey struct {
 	run  int
 }
 
-// journalHead is the first line, which all runs of a journal have in common.
+// journalHead is the first line. All runs of a journal have it in common, except for the commit, which
+// is that of the program that began it.
 type journalHead struct {
 	Bench  string `json:"bench"`
 	Seed   uint64 `json:"seed"`
@@ -45,6 +48,8 @@ type journalLine struct {
 
 	Case   string         `json:"case,omitempty"`
 	Run    int            `json:"run,omitempty"`
+	Commit string         `json:"commit,omitempty"`
+	Drawn  string         `json:"drawn,omitempty"` // Case.Drawn: another commit may draw another case
 	Sheets []journalSheet `json:"sheets,omitempty"`
 	Plots  []plot.Plot    `json:"plots,omitempty"`
 }
@@ -78,7 +83,7 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{file: f, size: int64(bytes.LastIndexByte(text, '\n') + 1), have: map[journalKey]journalLine{}}
+	j := &journal{file: f, size: int64(bytes.LastIndexByte(text, '\n') + 1), have: map[journalKey]journalLine{}, commit: head.Commit}
 	if j.size == 0 && !head.begunBy(text) {
 		return nil, errNoJournal
 	}
@@ -92,9 +97,6 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-	}
-	if len(j.have) > 0 && strings.HasSuffix(head.Commit, "+") {
-		return nil, fmt.Errorf("it has runs of commit %s with uncommitted changes, which may be different ones: commit the changes, or set another file", head.Commit)
 	}
 	if err := j.cut(); err != nil {
 		return nil, err
@@ -127,11 +129,11 @@ func readHead(line []byte) (h journalHead, err error) {
 // check compares the journal's first line with the current options.
 func (h journalHead) check(line []byte) error {
 	was, err := readHead(line)
-	if err != nil || was == h {
+	if was.Commit = h.Commit; err != nil || was == h {
 		return err
 	}
-	return fmt.Errorf("the journal is of bench %s, --seed %d, --quick %v, commit %s, but this is %s, %d, %v, %s: set another file, or use the options of the journal",
-		was.Bench, was.Seed, was.Quick, was.Commit, h.Bench, h.Seed, h.Quick, h.Commit)
+	return fmt.Errorf("the journal is of bench %s, --seed %d, --quick %v, but this is %s, %d, %v: set another file, or use the options of the journal",
+		was.Bench, was.Seed, was.Quick, h.Bench, h.Seed, h.Quick)
 }
 
 // JournalSeed returns the seed of the journal at a path; 0 is none.
@@ -166,19 +168,26 @@ func (j *journal) read(line []byte) error {
 	return nil
 }
 
-// find returns a run that the journal has.
+// find returns a run that the journal has, unless it is of another drawn case with the same name, or
+// of uncommitted changes: they may have been others.
 func (j *journal) find(r *Run) bool {
 	if j == nil {
 		return false
 	}
 	l, ok := j.have[journalKey{r.Case, r.N}]
+	if !ok || l.Drawn != r.drawn || strings.HasSuffix(l.Commit, "+") {
+		return false
+	}
 	for _, s := range l.Sheets {
 		s.Sheet.mu = r.mu
+		if l.Commit != j.commit {
+			s.Sheet.Commit = l.Commit
+		}
 		r.sheets = append(r.sheets, s.Sheet)
 		r.taken = taken{s.Others, s.Stolen, s.Stall, s.Starved}
 	}
 	r.plots = l.Plots
-	return ok
+	return true
 }
 
 // add appends a run. A run that failed, or in which a peer failed, is not appended, so that it is
@@ -187,7 +196,7 @@ func (j *journal) add(r *Run) error {
 	if j == nil || r.failure != "" || slices.ContainsFunc(r.sheets, func(s *Sheet) bool { return s.Missing != "" }) {
 		return nil
 	}
-	l := journalLine{Case: r.Case, Run: r.N, Plots: r.plots}
+	l := journalLine{Case: r.Case, Run: r.N, Commit: j.commit, Drawn: r.drawn, Plots: r.plots}
 	for _, s := range r.sheets {
 		l.Sheets = append(l.Sheets, journalSheet{s, s.notes, s.unusable})
 	}

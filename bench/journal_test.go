@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -195,25 +196,40 @@ func TestJournalWithoutAPeer(t *testing.T) {
 	}
 }
 
-// With uncommitted changes it is unknown whether they are those of the earlier runs.
-func TestJournalOfChanges(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "journal")
-	changed := environment
-	changed.Commit += "+"
-	o := Options{Journal: file, Environment: &changed}
-	fails := counted(map[string]int{})
-	fails.Cases = fails.Cases[1:]
-	for _, b := range []Bench{fails, counted(map[string]int{})} { // a journal without runs may be resumed
-		if _, err := b.Run(t.Context(), o); err != nil {
+// Runs of another commit are kept, and the result names it. With uncommitted changes it is unknown
+// whether they are those of the earlier runs, and a case that is drawn differently is another one.
+func TestJournalOfAnotherCommit(t *testing.T) {
+	file, ran := filepath.Join(t.TempDir(), "journal"), map[string]int{"speed": 1}
+	at := func(commit string, b Bench) *Result {
+		t.Helper()
+		e := environment
+		e.Commit = commit
+		r, err := b.Run(t.Context(), Options{Journal: file, Environment: &e})
+		if err != nil {
 			t.Fatal(err)
 		}
+		return r
 	}
-	before, _ := os.ReadFile(file)
-	if _, err := counted(map[string]int{}).Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "0123456789ab+") {
-		t.Errorf("with runs: %v", err)
+	at("0123456789ab", counted(ran))
+	later := at("aaaaaaaaaaaa", counted(ran))
+	if ran["share"] != 1 {
+		t.Errorf("measured %v times, want share once", ran)
 	}
-	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
-		t.Error("the journal was changed")
+	if got := claim(t, later, "share/a").Notes; !slices.Contains(got, "run 1: measured at commit 0123456789ab") {
+		t.Errorf("its notes are %q", got)
+	}
+	if got := claim(t, at("0123456789ab", counted(ran)), "share/a").Notes; len(got) != len(claim(t, later, "share/a").Notes)-1 {
+		t.Errorf("at the same commit its notes are %q", got)
+	}
+	drawn := counted(ran)
+	drawn.Cases[0].Drawn = "another rate"
+	at("aaaaaaaaaaaa+", drawn)
+	if ran["share"] != 2 {
+		t.Errorf("measured %v times, want a case that was drawn differently again", ran)
+	}
+	at("aaaaaaaaaaaa+", drawn)
+	if ran["share"] != 3 {
+		t.Errorf("measured %v times, want what uncommitted changes measured again", ran)
 	}
 }
 

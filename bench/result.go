@@ -67,6 +67,9 @@ func (r *Result) judge() {
 			if _, measured := s.Values[c.ID]; measured && s.By == Ours && took.disturbed() {
 				c.Notes = append(c.Notes, fmt.Sprintf("run %d: %v", s.Run+1, took))
 			}
+			if _, measured := s.Values[c.ID]; measured && s.By == Ours && s.Commit != "" {
+				c.Notes = append(c.Notes, fmt.Sprintf("run %d: measured at commit %s", s.Run+1, s.Commit))
+			}
 			for _, n := range s.notes[c.ID] {
 				if s.By != Ours {
 					n = s.By + ": " + n

@@ -19,6 +19,7 @@ type Run struct {
 	N    int
 	Case string
 
+	drawn   string // Case.Drawn
 	say     func(format string, args ...any)
 	mu      *sync.Mutex
 	sheets  []*Sheet
@@ -57,6 +58,8 @@ type Sheet struct {
 	Case string `json:"case"`
 	Run  int    `json:"run"`
 	By   string `json:"by"`
+	// Commit is set if the run is of another commit than Environment.Commit.
+	Commit string `json:"commit,omitempty"`
 	// Values are by claim. Samples are those whose median is the value, if one run measures several
 	// times.
 	Values  map[string]float64   `json:"values"`

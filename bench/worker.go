@@ -36,7 +36,7 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 	w.done++
 	place := fmt.Sprintf("[%d/%d]", w.done, w.total)
 	w.mu.Unlock()
-	if had := (&Run{Case: c.Name, N: n, mu: &w.mu}); w.journal.find(had) {
+	if had := (&Run{Case: c.Name, N: n, drawn: c.Drawn, mu: &w.mu}); w.journal.find(had) {
 		w.options.Progress("%s %s: already measured", place, c.Name)
 		w.keep(had, c)
 		return
@@ -69,7 +69,7 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 
 // attempt measures a case once.
 func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
-	run := &Run{Quick: w.options.Quick, Few: len(w.options.Only) > 0, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress}
+	run := &Run{Quick: w.options.Quick, Few: len(w.options.Only) > 0, N: n, Case: c.Name, drawn: c.Drawn, mu: &w.mu, say: w.options.Progress}
 	began, before, stalls := time.Now(), takenUntilNow(), watchStalls()
 	err := safely(func() error { return c.Run(ctx, run) })
 	if ctx.Err() != nil {

@@ -67,7 +67,7 @@ Benches:
 	flags.StringArrayVar(&o.Only, "only", nil, "only claims with this `ID` or below it, such as ramp-out/100Mbit (may be repeated)")
 	flags.DurationVar(&o.Patience, "patience", 0, "total time to wait for an idle machine and to repeat measurements that other programs disturbed")
 	report := flags.String("report", "", "write a Markdown report with plots into the directory `DIR`")
-	flags.StringVar(&o.Journal, "journal", "", "append each measurement to `FILE`, and resume from the measurements in it: a long benchmark may be stopped at any time")
+	flags.StringVar(&o.Journal, "journal", "", "append each measurement to `FILE`, and resume from the measurements in it: a long benchmark may be stopped at any time. A result names the commit of measurements that another commit made")
 	list := flags.Bool("list", false, "only list the claims and their targets")
 	seed := flags.Uint64("seed", 0, "draw the cases of seed `N`, to repeat a run (default 0: a new seed each time, which is printed)")
 	strict := flags.Bool("strict", false, "exit with 1 if a claim misses its target or was not measured")
