@@ -57,7 +57,7 @@ var layers = []layer{
 		"the window law is tested in virtual time, which an import of sockets or of the kernel's clock would prevent"},
 	{"collective/sockops", []string{"unit", "collective", "internal/..."},
 		"collective/host imports it to read and cap connections, so an import of the control loop would be an import cycle"},
-	{"collective/host", []string{"unit", "collective", "collective/sockops", "internal/..."},
+	{"collective/host", []string{"unit", "unit/rounded", "collective", "collective/sockops", "internal/..."},
 		"agents and commands both run this loop, so an import of either would tie it to that program"},
 	{"collective/service", []string{"collective", "collective/host", "collective/sockops", "metrics", "internal/text"},
 		"it joins the loop, the kernel's table and metrics, and decisions made here could be tested only with all of them running"},

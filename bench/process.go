@@ -2,10 +2,14 @@ package bench
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // ProcessTime returns the processor time in seconds of a process, including its threads that have exited; 0 if there is
@@ -21,4 +25,26 @@ func ProcessTime(pid int) (seconds float64) {
 		seconds += n / ticksPerSecond
 	}
 	return seconds
+}
+
+// UseOneProcessor makes a process use one processor only, the last one. A Go program takes it for the machine's only one after some seconds.
+func UseOneProcessor(pid int) error {
+	var one unix.CPUSet
+	one.Set(runtime.NumCPU() - 1)
+	for range 2 { // a thread may have started another one meanwhile
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			id, err := strconv.Atoi(t.Name())
+			if err != nil {
+				return err
+			}
+			if err := unix.SchedSetaffinity(id, &one); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("cannot set the processor of thread %d: %w", id, err)
+			}
+		}
+	}
+	return nil
 }

@@ -29,7 +29,7 @@ The application and its congestion control need no change.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOrUnknown,
 	}
-	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a), collectiveTopCommand(a), collectiveJoinCommand(a), collectiveClearCommand(a))
+	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a), collectiveTopCommand(a), collectiveReportCommand(a), collectiveJoinCommand(a), collectiveClearCommand(a))
 	return c
 }
 
@@ -102,6 +102,9 @@ caps. If it is killed, each cap ends within a second of the connection's next pa
 		}
 		var policies []collective.Policy
 		for _, c := range set.Collectives {
+			if i, err := host.UnknownUser(c.Policy); err != nil {
+				return config.Errors{{File: c.File, Line: c.Line, Key: fmt.Sprintf("join[%d]", i), Message: fmt.Sprintf("%v: create the user, or remove it from the set %s", err, c.Name)}}
+			}
 			policies = append(policies, c.Policy)
 		}
 		return a.collectiveRun(collectiveservice.Options{

@@ -28,6 +28,8 @@ const (
 	// calmDuration is how long no connection may be behind or lose packets before control
 	// ends.
 	calmDuration = 3 * time.Second
+	// noSign is how long a set with learned rates is controlled without a loss and without a queue, though a connection is behind: its own path is slow.
+	noSign = 5 * time.Second
 	// burst is the longest time that a burst waits in a queue.
 	burst = time.Second
 	// stallTime: a longer time between two steps means that the machine stalled.
@@ -56,6 +58,7 @@ const (
 type Control struct {
 	by           map[ID]*member
 	members      []*member // the values of by: iterating over a map of thousands takes ten times as long
+	classes      map[string]*class
 	scaleControl scaleControl
 	controlling  bool
 	recently     totals
@@ -66,6 +69,7 @@ type Control struct {
 	began        time.Duration
 	// releasedWithBacklog is set if the set was released while it had backlog and needed no control.
 	releasedWithBacklog bool
+	fallback            fallback
 }
 
 // totals are the rates of a set at a time, in bit/s.
@@ -79,6 +83,7 @@ type member struct {
 	id      ID
 	at      int     // index in Control.members
 	weight  float64 // configured weight; 0 is the learned rate
+	class   *class  // nil is none
 	joined  bool    // it has enough readings
 	base    time.Duration
 	rtt     time.Duration
@@ -102,6 +107,8 @@ type member struct {
 	cap  Cap
 	let  float64
 	lost bool // lost packets since the last step
+	// assumed is what it is taken to need while its own learned rate is unknown, in bit/s; 0 is none.
+	assumed float64
 	// lastNormal is when its round trip was last normal. had is the bits of the set until then,
 	// slow its own bits since then.
 	lastNormal time.Duration
@@ -136,7 +143,7 @@ func (c *Control) LearnedRate(id ID) (unit.Rate, bool) {
 	if m == nil || !m.joined {
 		return 0, false
 	}
-	return unit.Rate(m.learned.rate()), true
+	return unit.Rate(m.need()), true
 }
 
 // Base returns the round trip of a connection without a queue, or 0 if it is not known
@@ -146,6 +153,31 @@ func (c *Control) Base(id ID) time.Duration {
 		return m.base
 	}
 	return 0
+}
+
+// Need returns what is known of a connection.
+func (c *Control) Need(id ID) Need {
+	m := c.by[id]
+	if m == nil {
+		return Need{}
+	}
+	return Need{Bits: m.learned.bits, Seconds: m.learned.seconds, Base: m.base}
+}
+
+// Inherit sets what is known of a new connection: of another one, in whose place it is, or of itself by an earlier process. Its own readings replace it in time.
+func (c *Control) Inherit(id ID, n Need) {
+	m := c.member(id)
+	m.learned, m.base = mean{n.Bits, n.Seconds}, n.Base
+}
+
+// Assume sets what a connection is taken to need while its own learned rate is unknown, in bit/s, and what its round trip without a queue is taken to be until its first
+// reading; 0 is unknown.
+func (c *Control) Assume(id ID, rate float64, base time.Duration) {
+	m := c.member(id)
+	m.assumed = rate
+	if !m.joined {
+		m.base = base
+	}
 }
 
 // Remove removes a connection that has ended.
@@ -185,7 +217,7 @@ func (c *Control) Observe(id ID, r Reading) {
 	before := m.newest
 	m.newest = r
 	m.add(r)
-	if !m.full() {
+	if early := !m.joined && m.hasNeed() && m.n > 1; !early && !m.full() {
 		return
 	}
 	m.lost = m.lost || r.Events != 0
@@ -202,6 +234,9 @@ func (c *Control) Observe(id ID, r Reading) {
 	bits := float64(r.Acked-before.Acked) * 8
 	c.ackedBits += bits
 	m.book(bits, gap)
+	if !m.joined {
+		m.lastNormal, m.had = r.At, c.ackedBits
+	}
 	m.measure(bits, gap, r)
 	c.learn(m, bits, gap.Seconds(), m.backlogFraction > 0.5)
 	if slow := float64(r.Newest) > seedBeta*float64(m.base) && r.Newest-m.base > minRTTRise; !slow {
@@ -212,7 +247,7 @@ func (c *Control) Observe(id ID, r Reading) {
 	if m.rtt < m.base || !c.controlling || c.undisturbed() {
 		m.settle(gap)
 	}
-	if !c.controlling && m.known() && c.congested(m, r) {
+	if !c.controlling && m.known() && !c.fallback.held(r.At) && c.congested(m, r) {
 		c.begin(r.At)
 	}
 }
@@ -238,8 +273,16 @@ func (c *Control) learn(m *member, bits, seconds float64, waits bool) {
 func (m *member) measure(bits float64, gap time.Duration, r Reading) {
 	m.rtt = m.minRTT()
 	if !m.joined {
-		m.joined, m.base = true, m.rtt
-		m.rate, m.lasts = m.recent.rate(), m.recent.rate()
+		m.joined = true
+		if m.base == 0 {
+			m.base = m.rtt
+		}
+		if m.full() {
+			m.rate = m.recent.rate()
+		} else {
+			m.rate = bits / max(gap, m.rtt, minRTT).Seconds()
+		}
+		m.lasts = m.rate
 	}
 	if gap == 0 {
 		return
@@ -267,11 +310,24 @@ func (m *member) settle(took time.Duration) {
 	m.base += time.Duration(part(took, baseMemory) * float64(m.rtt-m.base))
 }
 
-// known reports whether the learned rate is known.
-func (m *member) known() bool { return m.joined && m.learned.seconds >= minLearning.Seconds() }
+// known reports whether the connection has readings, and its need is known or assumed.
+func (m *member) known() bool { return m.joined && m.hasNeed() }
+
+func (m *member) hasNeed() bool { return m.learned.seconds >= minLearning.Seconds() || m.assumed > 0 }
+
+// need returns the learned rate, or the one that is assumed until it is known, in bit/s.
+func (m *member) need() float64 {
+	if m.assumed > 0 && m.learned.seconds < minLearning.Seconds() {
+		return m.assumed
+	}
+	return m.learned.rate()
+}
 
 // congested reports whether the reading of a connection is congestion for the set.
 func (c *Control) congested(m *member, r Reading) bool {
+	if m.weighed() && m.behind() && c.contested(m) {
+		return true
+	}
 	slowFor := r.At - m.lastNormal
 	if slowFor < minSlowTime && r.Events == 0 {
 		return false
@@ -279,7 +335,7 @@ func (c *Control) congested(m *member, r Reading) bool {
 	// A set that sends more than its learned rate may cause a queue of its own. That is
 	// not congestion while no connection is behind, unless there are configured weights,
 	// which must be held then, too.
-	if m.weight > 0 || m.behind() && m.lasts < behindThreshold*m.learned.rate() {
+	if m.weighed() || m.behind() && m.lasts < behindThreshold*m.need() {
 		return true
 	}
 	if c.releasedWithBacklog {
@@ -292,6 +348,17 @@ func (c *Control) congested(m *member, r Reading) bool {
 	return attained < enoughFactor*needs
 }
 
+// contested reports whether another connection than one with a configured weight has had backlog for long, too. Something then limits both: the limit of a group or
+// a reservation of this host holds packets back without a loss, and its queue is there from the first packet.
+func (c *Control) contested(m *member) bool {
+	for _, other := range c.members {
+		if other != m && other.weighed() && other.behind() {
+			return true
+		}
+	}
+	return false
+}
+
 // rates returns the rate and the learned rate of the set, in bit/s.
 func (c *Control) rates(now time.Duration) (attained, needs float64) {
 	// Thousands of connections may report congestion at the same time.
@@ -299,7 +366,7 @@ func (c *Control) rates(now time.Duration) (attained, needs float64) {
 		*l = totals{at: now}
 		for _, m := range c.members {
 			if m.counts(now) {
-				l.attained, l.needs = l.attained+m.rate, l.needs+m.learned.rate()
+				l.attained, l.needs = l.attained+m.rate, l.needs+m.need()
 			}
 		}
 	}
@@ -310,12 +377,13 @@ func (c *Control) begin(at time.Duration) {
 	c.controlling, c.releasedWithBacklog = true, false
 	c.began, c.stepped, c.calm = at, at, at
 	c.summary = summary{}
+	c.sumClasses(at)
 	needs, shares := 0.0, 0.0
 	for _, m := range c.members {
 		m.resetLead()
 		m.booked, m.lost, m.cap, m.let = m.slow, false, Cap{}, 0
 		if m.counts(at) {
-			needs, shares = needs+m.learned.rate(), shares+m.share()
+			needs, shares = needs+m.need(), shares+m.share()
 			c.summary.judge(m)
 		}
 	}
@@ -324,14 +392,7 @@ func (c *Control) begin(at time.Duration) {
 	}
 	c.scaleControl = newScaleControl(max(needs, 1)/shares, max(needs, 1))
 	c.startFair(at)
-}
-
-// share returns the unnormalized share of a connection in the set.
-func (m *member) share() float64 {
-	if m.weight > 0 {
-		return m.weight
-	}
-	return max(m.learned.rate(), 1)
+	c.fallback.begin(at)
 }
 
 // counts reports whether a connection is in the averages of the set.
@@ -361,7 +422,7 @@ func (c *Control) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 		}
 		c.scaleControl.step(c.summary, took)
 		c.hold(c.summary, now)
-		if c.done(c.summary, now) {
+		if c.done(c.summary, now) || c.fallback.starves(c.summary, &c.scaleControl, now) {
 			c.controlling = false
 			return noCaps
 		}
@@ -405,7 +466,7 @@ func (c *Control) done(s summary, now time.Duration) bool {
 	if lost || stands || !s.enough() {
 		c.calm = now
 	}
-	if now-c.calm < s.patience() {
+	if over := s.behind > 0 && !s.weighed && c.scaleControl.clock-c.scaleControl.sign > noSign; !over && now-c.calm < s.patience() {
 		return false
 	}
 	c.releasedWithBacklog = s.behind > 0

@@ -17,6 +17,8 @@ type bottleneck struct {
 	rate    float64 // bit/s
 	base    time.Duration
 	room    float64 // length of the queue in bits; 0 is no bound
+	// host is a limit of the host itself in bit/s, which divides equally and holds packets back without a loss or a longer round trip; 0 is none.
+	host float64
 
 	now              time.Duration
 	queue            float64 // bits
@@ -60,6 +62,9 @@ func (b *bottleneck) run(took time.Duration) {
 				n = 0
 			}
 			sent[id] = n
+		}
+		b.hold(sent)
+		for _, n := range sent {
 			arrived += n
 		}
 		passed := 1.0 // the part of what arrives that finds room
@@ -108,6 +113,26 @@ func (b *bottleneck) run(took time.Duration) {
 			for id, s := range b.of {
 				s.cap = caps[id]
 			}
+		}
+	}
+}
+
+// hold divides the limit of the host equally, as far as connections use their parts.
+func (b *bottleneck) hold(sent map[collective.ID]float64) {
+	left, open := b.host*moment.Seconds(), maps.Clone(sent)
+	for b.host > 0 && len(open) > 0 {
+		part, fits := left/float64(len(open)), false
+		for id, n := range open {
+			if n <= part {
+				left, fits = left-n, true
+				delete(open, id)
+			}
+		}
+		if !fits {
+			for id := range open {
+				sent[id] = part
+			}
+			return
 		}
 	}
 }
@@ -413,5 +438,64 @@ func (b *bottleneck) leap(took time.Duration) {
 	b.now += took
 	for _, s := range b.of {
 		s.next += took
+	}
+}
+
+// A connection whose own path is slow does not hold back another one for long that is in proportion to it: the set is released, and if the proportion is configured it is
+// suspended for longer and longer times, and says what it was about.
+func TestControlSuspends(t *testing.T) {
+	for _, weighed := range []bool{false, true} {
+		b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, room: 1e6, of: map[collective.ID]*source{1: {offered: 3e6}, 2: {offered: 3e6}}}
+		for id := range b.of {
+			if weighed {
+				b.control.SetWeight(id, 1)
+			}
+		}
+		b.run(20 * time.Second)
+		b.greedy()
+		b.of[2].paces = 0.2e6
+		b.rivalQueueFactor = 5e6
+		b.run(60 * time.Second)
+		got := b.control.Suspended()
+		if weighed && (got.At == 0 || got.Until <= got.At || got.Carried >= got.Fair) {
+			t.Errorf("the set was suspended: %+v", got)
+		}
+		before, free := b.of[1].carried, 0.0
+		for range 600 {
+			had := b.of[1].carried
+			b.run(100 * time.Millisecond)
+			if b.of[1].carried-had > 0.3e6 {
+				free++
+			}
+		}
+		rate := (b.of[1].carried - before) / 60
+		t.Logf("weights %v: %.2f Mbit/s, free in %.0f %% of the time, %+v", weighed, rate/1e6, free/6, got)
+		if rate < 3e6 {
+			t.Errorf("weights %v: the connection with the fast path has %.2f Mbit/s of the 4.8 that are left", weighed, rate/1e6)
+		}
+	}
+}
+
+// Connections with weights behind a limit of their own host, as that of a group, have their proportions and all of the limit, also when it shrinks and grows, though
+// there is neither a loss nor a queue.
+func TestControlHostLimit(t *testing.T) {
+	b := &bottleneck{rate: 1e9, base: 20 * time.Millisecond, host: 28e6, of: map[collective.ID]*source{}}
+	for i, w := range []float64{4, 2, 1} {
+		b.of[collective.ID(i+1)] = &source{offered: math.Inf(1)}
+		b.control.SetWeight(collective.ID(i+1), w)
+	}
+	for _, limit := range []float64{28e6, 14e6, 7e6, 28e6} {
+		b.host = limit
+		b.run(10 * time.Second)
+		got := b.rates(10 * time.Second)
+		sum := got[1] + got[2] + got[3]
+		if sum < 0.98*limit {
+			t.Errorf("%.2f of %.0f Mbit/s are used", sum/1e6, limit/1e6)
+		}
+		for i, w := range []float64{4, 2, 1} {
+			if off := got[collective.ID(i+1)]/sum*7/w - 1; math.Abs(off) > 0.05 {
+				t.Errorf("connection %d is %.0f %% off at %.0f Mbit/s: %v", i+1, 100*off, limit/1e6, got)
+			}
+		}
 	}
 }

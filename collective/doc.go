@@ -24,6 +24,10 @@
 // trip (reqd_bw, base_rtt) are frozen, and equation 1 caps the windows. A connection is
 // ready to leave when its state has been normal for a while; all leave together.
 //
+// lambda_a of equation 1 is the connection's own avail_bw; PaperControl.MeanAvailable has the mean instead.
+// A connection that joins a controlled set is not controlled before its end, and a humped connection has
+// no backlog when none is left of what its application has written (Backlog == 0).
+//
 // seed.go decides what the text leaves open: what "the level of base_rtt" is, how long
 // calm must last, how long to wait for a hump, and that a connection without a reading
 // for a second does not delay the others and is in no average.

@@ -102,7 +102,7 @@ func (c *Control) startFair(now time.Duration) {
 		if !m.counts(now) {
 			continue
 		}
-		flight := inFlight(max(m.rate, m.learned.rate()), m.rtt)
+		flight := inFlight(max(m.rate, m.need()), m.rtt)
 		m.ordinary = ordinary{in: true, reno: m.newest.Reno, window: max(flight, 2, float64(m.newest.Window)), threshold: float64(m.newest.Threshold)}
 		if m.newest.Threshold == 0 {
 			m.ordinary.threshold = math.Inf(1)

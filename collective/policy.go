@@ -23,6 +23,10 @@ type Policy struct {
 	// Join is the users, by name or number, whose programs may pass connections to the
 	// set. root may always.
 	Join []string
+	// Bottleneck is a name for a link that sets have in common. Sets with the same Bottleneck are controlled together: under congestion what they carry is in the
+	// proportion of their SetWeight, which is above 0. "" is none.
+	Bottleneck string
+	SetWeight  float64
 	// PaperControl selects the control cycle of the seed instead of Headgate's.
 	PaperControl bool
 }
@@ -78,11 +82,14 @@ func (p Policy) Matches(local, remote netip.AddrPort) bool {
 
 // Weight returns the configured weight of a connection between these ends; 0 is the
 // learned rate.
-func (p Policy) Weight(local, remote netip.AddrPort) float64 {
+func (p Policy) Weight(local, remote netip.AddrPort) float64 { return p.Rule(local, remote).Weight }
+
+// Rule returns the first rule that matches a connection between these ends, or the zero Rule.
+func (p Policy) Rule(local, remote netip.AddrPort) Rule {
 	for _, r := range p.Rules {
 		if r.Matches(local, remote) {
-			return r.Weight
+			return r
 		}
 	}
-	return 0
+	return Rule{}
 }

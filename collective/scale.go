@@ -53,6 +53,9 @@ const (
 	// for the timer.
 	clockedPace   = 1.25
 	minFairWindow = 2
+	// Without a loss and without a queue, backlog is due to a limit of this host, which holds packets back before they are sent. There windows divide nothing, because
+	// a connection has no more than some packets in the host's queue, and connections are paced at heldPace times what the set gets.
+	heldPace = 1.05
 	// standingFor is the time in which a burst passes: a queue that remains for longer is
 	// a standing queue.
 	standingFor = 500 * time.Millisecond
@@ -88,6 +91,9 @@ type scaleControl struct {
 	tried, patience, expected, shown time.Duration
 	queued                           time.Duration // since when there is a queue
 	standing                         standing
+	probe                            paceProbe
+	// sign is when there was a loss or a queue the last time.
+	sign time.Duration
 }
 
 // standing is the shortest queue of the current and of the previous standingFor.
@@ -111,6 +117,10 @@ func (l *scaleControl) step(s summary, took time.Duration) {
 	if s.lost > 0 {
 		l.lostAt = l.clock
 	}
+	if s.lost > 0 || s.queue >= s.budget/2 {
+		l.sign = l.clock
+	}
+	l.probe.step(l.clock, s, l.rivals && l.held(s))
 	l.judge(s, took)
 	before := l.scale
 	switch {
@@ -182,10 +192,22 @@ func (l *scaleControl) sends(s summary) float64 {
 	if s.shares == 0 { // none counts
 		return l.scale
 	}
+	if l.rivals && l.held(s) {
+		pace := heldPace
+		if l.probe.running {
+			pace = probePace
+		}
+		return min(l.fair.rate(s.rtt), pace*s.attained) / s.shares
+	}
 	if l.rivals {
 		return l.fair.rate(s.rtt) / s.shares
 	}
 	return max(l.scale*s.bend, (leastAlone*l.most-s.others())/s.shares)
+}
+
+// held reports whether a limit of this host holds the set back.
+func (l *scaleControl) held(s summary) bool {
+	return s.waiting > 0 && s.queue < s.budget/2 && l.clock-l.lostAt > lossMemory
 }
 
 // watch detects a standing queue.
@@ -211,7 +233,7 @@ func (l *scaleControl) probing(s summary, took time.Duration) float64 {
 // four connections on 10 Mbit/s and 20 ms lost twice as many packets.
 func (l *scaleControl) cap(m *member, s summary) Cap {
 	rate := l.sends(s) * m.share() * m.due
-	if !l.rivals {
+	if !l.rivals || l.held(s) {
 		window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
 		return Cap{Rate: unit.Rate(max(rate, minPace)), Window: unit.Bytes(max(window, minWindow*segment))}
 	}

@@ -39,6 +39,9 @@ const (
 type PaperControl struct {
 	// Eta is eta of equation 1; 0 is 1.2.
 	Eta float64
+	// MeanAvailable puts the mean of avail_bw over the set in the place of lambda_a in equation 1, which is that of the connection. Then all windows are in proportion of what
+	// was learned, also those of connections that have more than their part.
+	MeanAvailable bool
 
 	members     map[ID]*seedMember
 	controlling bool
@@ -170,8 +173,12 @@ func (s *PaperControl) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 	}
 	return func(yield func(ID, Cap) bool) {
 		for id, m := range s.members {
+			own := m.avail
+			if s.MeanAvailable {
+				own = avail
+			}
 			// Equation 1, in bytes.
-			if m.begun && !yield(id, Cap{Window: unit.Bytes(min(eta*avail, required) * rtt * m.required / required / 8)}) {
+			if m.begun && !yield(id, Cap{Window: unit.Bytes(min(eta*own, required) * rtt * m.required / required / 8)}) {
 				return
 			}
 		}

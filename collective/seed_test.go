@@ -95,7 +95,7 @@ func TestSeedSetEvent(t *testing.T) {
 }
 
 // Learned rates are frozen while the set is controlled, and windows follow equation 1:
-// both at 3 Mbit/s with 50 ms give min(1.2 * 3, 3.6) * 50 ms * lambda_ri / 3.6.
+// both at 3 Mbit/s with 50 ms give min(1.2 * 3, 3.6) * 50 ms * lambda_ri / 3.6. lambda_a is the connection's own, or the mean as an option. Eta is 1.15 to 1.25.
 func TestSeedEquation1(t *testing.T) {
 	p := minLearning(t)
 	p.run(10*time.Second, 50*time.Millisecond, map[collective.ID]shows{db1: {mbit: 3, backlog: 1e6}, db2: {mbit: 3, backlog: 1e6}})
@@ -111,9 +111,20 @@ func TestSeedEquation1(t *testing.T) {
 		}
 	}
 	p.run(10*time.Second, 50*time.Millisecond, map[collective.ID]shows{db1: {mbit: 2, backlog: 1e6}, db2: {mbit: 1, backlog: 1e6}})
-	caps = maps.Collect(p.seed.Caps(p.now))
-	if got, want := float64(caps[db1].Window), 1.2*1.5e6*0.050*4.8/3.6/8; math.Abs(got/want-1) > 0.03 {
-		t.Errorf("window at 1.5 Mbit/s on average is %.0f, want %.0f", got, want)
+	for _, eta := range []float64{1.15, 1.2, 1.25} {
+		p.seed.Eta = eta
+		for _, mean := range []bool{false, true} {
+			p.seed.MeanAvailable = mean
+			caps := maps.Collect(p.seed.Caps(p.now))
+			for id, own := range map[collective.ID]float64{db1: 2e6, db2: 1e6} {
+				if mean {
+					own = 1.5e6
+				}
+				if got, want := float64(caps[id].Window), min(eta*own, 3.6e6)*0.050*calm[id].mbit/3.6/8; math.Abs(got/want-1) > 0.03 {
+					t.Errorf("window of connection %d with eta %v, mean %v, is %.0f, want %.0f", id, eta, mean, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -24,17 +24,20 @@ type summary struct {
 	behind        int
 	maxNeed, kept float64
 	short         bool
+	weighed       bool // there are configured weights
 }
 
 // look summarizes the members that count.
 func (c *Control) look(now time.Duration) (s summary) {
 	s.bend = 1
+	c.sumClasses(now)
 	var shares, queue, rtt, base float64
 	for _, m := range c.members {
 		if !m.counts(now) {
 			continue
 		}
 		s.members++
+		s.weighed = s.weighed || m.weighed()
 		share := m.share()
 		shares += share
 		queue += share * max(m.rtt-m.base, 0).Seconds()
@@ -54,7 +57,7 @@ func (c *Control) look(now time.Duration) (s summary) {
 			s.busy++
 		}
 		s.rate += m.rate
-		s.carried, s.needs = s.carried+m.lasts, s.needs+m.learned.rate()
+		s.carried, s.needs = s.carried+m.lasts, s.needs+m.need()
 		s.judge(m)
 	}
 	if shares == 0 {
@@ -76,10 +79,10 @@ func (s *summary) judge(m *member) {
 	if !m.behind() {
 		return
 	}
-	need := m.learned.rate()
+	need := m.need()
 	s.behind++
 	s.kept, s.maxNeed = s.kept+m.lasts, max(s.maxNeed, need)
-	s.short = s.short || m.weight > 0 || m.lasts < behindThreshold*need
+	s.short = s.short || m.weighed() || m.lasts < behindThreshold*need
 }
 
 // enough reports whether all connections with backlog for long get their learned rate,

@@ -31,6 +31,7 @@ type sim struct {
 
 	control *collective.Control
 	set     []*tcp
+	watch   func(collective.ID, collective.Reading) // of readings; nil is none
 }
 
 const packet = 1514 * 8 // bits; a packet carries 1448 bytes
@@ -266,10 +267,14 @@ func (t *tcp) ack(sent time.Duration) {
 	}
 	if t.observed && t.s.now >= t.read {
 		t.read = t.s.now + t.srtt
-		t.s.control.Observe(t.id, collective.Reading{
+		r := collective.Reading{
 			At: t.s.now, RTT: rtt, Newest: rtt, Acked: uint64(t.acked), Backlog: unit.Bytes(min(t.backlog, 1e9)), Events: t.pending,
 			ReceiverFull: t.full, Lost: t.pendingLost, Recovery: t.recovering, Window: int(t.cwnd), Threshold: t.threshold(), Reno: true,
-		})
+		}
+		t.s.control.Observe(t.id, r)
+		if t.s.watch != nil {
+			t.s.watch(t.id, r)
+		}
 		t.pending, t.pendingLost = 0, 0
 		// Like the program in the kernel: once per round trip.
 		if t.pendingCap != t.cap {

@@ -31,6 +31,8 @@ func collectiveDocument(s *source, n *node) Collective {
 		{"match", d.connections(&out.Rules)},
 		{"join", oneOrMore(d, &out.Join, users)},
 		{"per", one(d, &out.PerDestination, parsePer)},
+		{"bottleneck", one(d, &out.Bottleneck, serverName)},
+		{"weight", one(d, &out.SetWeight, weight)},
 		{"law", one(d, &out.PaperControl, parseLaw)},
 	})
 	d.checkWeights(n, out.Policy)
@@ -38,6 +40,14 @@ func collectiveDocument(s *source, n *node) Collective {
 	given := func(key string) bool {
 		_, at := d.places[key]
 		return at || d.broken[key]
+	}
+	switch {
+	case given("bottleneck") && !given("weight"):
+		d.invalid(n, "bottleneck", "the set has no weight: write the weight that it has beside the other sets with this bottleneck, for example weight: 2")
+	case given("weight") && !given("bottleneck"):
+		d.invalid(n, "weight", "the weight of a set needs the name of the link that sets have in common: write for example bottleneck: uplink, in each of them")
+	case given("bottleneck") && out.PaperControl:
+		d.invalid(n, "law", "the law seed does not support bottlenecks: remove bottleneck and weight, or the law")
 	}
 	switch {
 	case given("cgroup") && given("unit"):
@@ -137,7 +147,10 @@ func unitName(s string) (string, error) {
 func users(s string) ([]string, error) { return []string{s}, group.CheckUser(s) }
 
 func cgroupPath(s string) (string, error) {
-	if !path.IsAbs(s) || path.Clean(s) != s {
+	if clean := path.Clean(s); path.IsAbs(s) && clean != s {
+		return "", fmt.Errorf("%q is not the shortest path of the cgroup: write %s", s, clean)
+	}
+	if !path.IsAbs(s) {
 		return "", fmt.Errorf("%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s)
 	}
 	if below, is := strings.CutPrefix(s, "/sys/fs/cgroup"); is {

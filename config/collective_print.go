@@ -37,6 +37,10 @@ func FormatCollective(c collective.Policy) []byte {
 	if c.PerDestination {
 		p.line("per: destination")
 	}
+	if c.Bottleneck != "" {
+		p.line("bottleneck: %s", quote(c.Bottleneck))
+		p.line("weight: %s", strconv.FormatFloat(c.SetWeight, 'g', -1, 64))
+	}
 	if c.PaperControl {
 		p.line("law: seed")
 	}

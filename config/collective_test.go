@@ -26,7 +26,7 @@ func TestCollective(t *testing.T) {
 		}}, file, 12},
 		{collective.Policy{Name: "service", Unit: "postgresql@15-main.service", PerDestination: true, Join: []string{"postgres", "1001"}}, file, 18},
 		{collective.Policy{Name: "asked", Join: []string{"backup"}}, file, 24},
-		{collective.Policy{Name: "all", Cgroup: "/"}, file, 28},
+		{collective.Policy{Name: "all", Cgroup: "/", Bottleneck: "uplink", SetWeight: 2.5}, file, 28},
 	}
 	if !reflect.DeepEqual(set.Collectives, want) || len(set.Interfaces) > 0 {
 		t.Errorf("%+v", set)
@@ -55,6 +55,12 @@ func TestCollectiveMistakes(t *testing.T) {
 		"kind: Collective\nname: a\ncgroup: /\nunit: a.service\n":                                     "unit: cgroup and unit are mutually exclusive",
 		"kind: Collective\nname: a\nunit: postgres\n":                                                 "unit: \"postgres\" is not a systemd unit",
 		"kind: Collective\nname: a\ncgroup: /\nper: port\n":                                           "per: \"port\" is not a valid value",
+		"kind: Collective\nname: a\ncgroup: /\nbottleneck: uplink\n":                                  "bottleneck: the set has no weight",
+		"kind: Collective\nname: a\ncgroup: /\nweight: 2\n":                                           "weight: the weight of a set needs",
+		"kind: Collective\nname: a\ncgroup: /\nbottleneck: b\nweight: 0\n":                            "weight: \"0\" is not a weight",
+		"kind: Collective\nname: a\ncgroup: /\nbottleneck: b\nweight: 1\nlaw: seed\n":                 "law: the law seed does not support bottlenecks",
+		"kind: Collective\nname: a\ncgroup: /a/\n":                                                    "cgroup: \"/a/\" is not the shortest path of the cgroup: write /a",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 5745-5741}]\n":                         "match[0].sport: \"5745-5741\" ends before it begins: write 5741-5745",
 		"kind: Collective\nname: a\njoin: [a b]\n":                                                    "join[0]: \"a b\" is not a user",
 		"kind: Collective\nname: a\ncgroup: /\n---\nkind: Collective\nname: b\nmatch: [{sport: 1}]\n": "cgroup: all connections of \"/\" are already in the set at -:1",
 		many: "match: 17 rules are too many: the maximum is 16",

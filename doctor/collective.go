@@ -24,7 +24,7 @@ func connections() []Check {
 	}
 	sweep(root)
 	watch, adopt := tryConnections()
-	control := checkOf("collective control (sockops)", watch, "collective control can keep a program's connections in proportion under congestion",
+	control := checkOf("collective control (sockops)", watch, "collective control can keep a program's connections in proportion under congestion, as far as this host sends over them",
 		"no collective control: headgate collective run fails", "use Linux 6.1 or newer, built with CONFIG_CGROUP_BPF, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF")
 	if watch != nil {
 		return []Check{control}

@@ -363,7 +363,10 @@ func ParsePortRange(s string) (PortRange, error) {
 	}
 	a, err1 := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
 	b, err2 := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
-	if err1 != nil || err2 != nil || a > b {
+	if err1 == nil && err2 == nil && a > b {
+		return PortRange{}, fmt.Errorf("%q ends before it begins: write %d-%d", s, b, a)
+	}
+	if err1 != nil || err2 != nil {
 		return PortRange{}, fmt.Errorf("%q is not a port: write a number from 0 to 65535 or a range such as 8000-8099", s)
 	}
 	return PortRange{uint16(a), uint16(b)}, nil

@@ -158,8 +158,10 @@ func setHeading(s Set, theme Theme) string {
 	if s.Waiting {
 		state += theme.Dim(", waiting for its cgroup")
 	}
-	if s.Error != "" {
-		state += theme.Dim(", " + s.Error)
+	for _, says := range []string{s.Error, s.Notice} {
+		if says != "" {
+			state += theme.Dim(", " + says)
+		}
 	}
 	since := (s.At - s.Since).Round(time.Second)
 	return fmt.Sprintf("%s  %s for %v, %s of %s, retransmitted %s (before %s)", theme.Bold(name), state, since,

@@ -29,8 +29,13 @@ func WriteSets(to io.Writer, states []host.State) error {
 		return err
 	}
 	for _, s := range states {
-		if s.Error != "" {
-			fmt.Fprintf(to, "set %s: %s\n", setName(s), s.Error)
+		if s.Waiting {
+			fmt.Fprintf(to, "set %s: waiting for its cgroup or unit, which does not exist\n", setName(s))
+		}
+		for _, says := range []string{s.Error, s.Notice} {
+			if says != "" {
+				fmt.Fprintf(to, "set %s: %s\n", setName(s), says)
+			}
 		}
 	}
 	return nil

@@ -811,6 +811,9 @@ type CollectiveState struct {
 	// Error Why the desired state is not in force.
 	Error *string `json:"error,omitempty"`
 
+	// Notice What the user of the set should know: why it was suspended, or that nothing can be held.
+	Notice *string `json:"notice,omitempty"`
+
 	// Retransmitted The fraction of segments that were retransmitted since since_ns.
 	Retransmitted *float64 `json:"retransmitted,omitempty"`
 

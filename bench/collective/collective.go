@@ -16,7 +16,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		About: about,
 		Rows:  rows,
 		Seed:  d.Seed(),
-		Cases: slices.Concat(seedCases(d), bothCases(d), fastCases(), floorCases(d), []bench.Case{calmCase()}, unfairCases(), costCases()),
+		Cases: slices.Concat(seedCases(d), bothCases(d), fastCases(), floorCases(d), restartCases(), twoCases(), []bench.Case{calmCase()}, unfairCases(), costCases()),
 	}
 }
 
@@ -36,6 +36,9 @@ In the rows floor, parts and resent four members need 84 % of a link, at 4:2:1:1
 cases that the properties give, 72 are drawn, in which every value of each property is equally frequent; half of the members go on with what they need, the others
 take all they get, and their congestion control is drawn as well. A queue has 16 packets at the least. "plain TCP again" is how much two runs
 of the same differ. Left out: several members behind different bottlenecks, ECN, wireless links, and rates above 250 Mbit/s.
+
+In the rows restart and two there is one queue of one bandwidth-delay product, droptail, and rivals have CUBIC. An upgrade is the same program, stopped and started. The pool
+asks for 64 KiB over each connection, as often as makes 42 % of the link, and waits for none of its requests.
 
 The five greedy members are counted from 5 s on, with 20 competing flows from 15 s on. Processor
 time is that of the daemon, which prints nothing during the measurement, and that of the eBPF programs by the

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"headgate.dev/headgate/bench"
 	"headgate.dev/headgate/collective/host"
 )
 
@@ -35,6 +36,9 @@ type set struct {
 	name         string
 	scaleControl string
 	rules        []string // in YAML, "sport: 5001"
+	// bottleneck is the link that sets have in common by weight; "" is none.
+	bottleneck string
+	weight     float64
 }
 
 // daemon is "headgate collective run", as a user would start it.
@@ -42,7 +46,8 @@ type daemon struct {
 	cmd      *exec.Cmd
 	instance string
 	dir      string
-	done     chan struct{}
+	every    time.Duration
+	done     chan struct{} // closed when the program has printed its last line
 
 	mu     sync.Mutex
 	states []host.State
@@ -67,17 +72,26 @@ func watchEvery(ctx context.Context, every time.Duration, sets ...set) (*daemon,
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{dir: dir, done: make(chan struct{})}
+	d := &daemon{dir: dir}
 	file := filepath.Join(dir, "collective.yaml")
 	if err := os.WriteFile(file, []byte(configOf(sets)), 0o600); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	d.instance, d.every = fmt.Sprintf("bench-%d-%d", os.Getpid(), instances.Add(1)), every
+	if err := d.start(ctx); err != nil {
+		return nil, errors.Join(err, d.end())
+	}
+	return d, nil
+}
+
+// start starts the program, and waits until it watches its sets.
+func (d *daemon) start(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return err
 	}
-	d.instance = fmt.Sprintf("bench-%d-%d", os.Getpid(), instances.Add(1))
-	d.cmd = exec.CommandContext(ctx, self, "collective", "run", "-f", file, "-o", "json", "--interval", every.String(), "--instance", d.instance)
+	d.done = make(chan struct{})
+	d.cmd = exec.CommandContext(ctx, self, "collective", "run", "-f", filepath.Join(d.dir, "collective.yaml"), "-o", "json", "--interval", d.every.String(), "--instance", d.instance)
 	d.cmd.Cancel = func() error { return d.cmd.Process.Signal(syscall.SIGTERM) }
 	var said strings.Builder
 	d.cmd.Stderr = &said
@@ -86,17 +100,31 @@ func watchEvery(ctx context.Context, every time.Duration, sets ...set) (*daemon,
 		err = d.cmd.Start()
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		close(d.done)
+		return err
 	}
 	first := make(chan struct{})
-	go d.read(out, first)
+	go d.read(out, first, d.done)
 	select {
 	case <-first:
-		return d, nil
+		return nil
 	case <-d.done:
 	case <-time.After(10 * time.Second):
 	}
-	return nil, errors.Join(fmt.Errorf("headgate collective run does not start: %s", said.String()), d.end())
+	return fmt.Errorf("headgate collective run does not start: %s", said.String())
+}
+
+// restart ends the program, in order or not, and starts it again.
+func (d *daemon) restart(ctx context.Context, inOrder bool) error {
+	if d == nil {
+		return nil
+	}
+	d.cmd.Process.Signal(bench.Pick(inOrder, syscall.SIGTERM, syscall.SIGKILL))
+	<-d.done
+	if err := d.cmd.Wait(); inOrder && err != nil {
+		return err
+	}
+	return d.start(ctx)
 }
 
 func configOf(sets []set) string {
@@ -105,7 +133,11 @@ func configOf(sets []set) string {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		fmt.Fprintf(&b, "kind: Collective\nname: %s\nlaw: %s\ncgroup: /\nmatch:\n", s.name, s.scaleControl)
+		fmt.Fprintf(&b, "kind: Collective\nname: %s\nlaw: %s\ncgroup: /\n", s.name, s.scaleControl)
+		if s.bottleneck != "" {
+			fmt.Fprintf(&b, "bottleneck: %s\nweight: %v\n", s.bottleneck, s.weight)
+		}
+		b.WriteString("match:\n")
 		for _, r := range s.rules {
 			fmt.Fprintf(&b, "  - {%s}\n", r)
 		}
@@ -113,8 +145,8 @@ func configOf(sets []set) string {
 	return b.String()
 }
 
-func (d *daemon) read(out io.Reader, first chan<- struct{}) {
-	defer close(d.done)
+func (d *daemon) read(out io.Reader, first, done chan<- struct{}) {
+	defer close(done)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 64<<20)
 	for n := 0; lines.Scan(); n++ {
@@ -151,10 +183,12 @@ func (d *daemon) end() error {
 	if d == nil {
 		return nil
 	}
-	if d.cmd.ProcessState == nil {
+	var err error
+	if d.cmd != nil && d.cmd.Process != nil && d.cmd.ProcessState == nil {
 		d.cmd.Process.Signal(syscall.SIGTERM)
+		<-d.done
+		err = d.cmd.Wait()
 	}
-	<-d.done
-	err := d.cmd.Wait()
-	return errors.Join(err, os.RemoveAll(d.dir))
+	// What it keeps for the next program of its name is for nobody.
+	return errors.Join(err, os.RemoveAll(d.dir), host.Forget(d.instance))
 }

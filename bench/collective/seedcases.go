@@ -51,6 +51,11 @@ func (c seedCase) bench(batch string, drawn uint64) bench.Case {
 	if c.ftp == 8 {
 		claims = append(claims, bench.NewClaim("smooth/"+id, "variation of DB1's rate minus that of its offered load", variation, seed))
 	}
+	if c.figures() {
+		for _, of := range figureClaims {
+			claims = append(claims, bench.NewClaim("paper/"+id+"/"+of.name, of.what, of.aim, plain, seed))
+		}
+	}
 	measured := bench.Case{
 		Name: "seed/" + id, Claims: claims, Runs: draws,
 		Takes:     func(quick bool) time.Duration { return timesOf(quick).takes() },
@@ -152,6 +157,11 @@ func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error
 				sheet.Set("smooth/"+id, run.roughness()/base.roughness())
 			}
 		}
+		if c.figures() {
+			for _, of := range figureClaims {
+				sheet.Set("paper/"+id+"/"+of.name, of.value(run))
+			}
+		}
 		if r.Few || c.smoke() && r.N == 0 {
 			sheet.Keep("run", run.series())
 		}
@@ -213,22 +223,15 @@ func (s *seedRun) recovered() float64 {
 	return lowest
 }
 
-// capsGone returns the time from the end of the congestion until the first second without any cap.
-func (s *seedRun) capsGone() (time.Duration, bool) {
-	from := time.Duration(-1)
+// capsGone returns the time from the end of the congestion until the last cap is removed for good.
+func (s *seedRun) capsGone() (last time.Duration, ok bool) {
 	for _, state := range s.states {
 		at := state.At - time.Duration(s.StartMonotonicNs) - s.times.quiet
-		switch {
-		case at < 0:
-		case slices.ContainsFunc(state.Connections, func(c connection) bool { return c.Window > 0 || c.Pace > 0 }):
-			from = -1
-		case from < 0:
-			from = at
-		case at-from >= time.Second:
-			return from, true
+		if at > 0 && slices.ContainsFunc(state.Connections, func(c connection) bool { return c.Window > 0 || c.Pace > 0 }) {
+			last = at
 		}
 	}
-	return 0, false
+	return last, s.times.end-s.times.quiet-last > time.Second
 }
 
 // roughness returns how much DB1's rate varies over half-seconds, relative to its mean, minus the

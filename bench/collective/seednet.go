@@ -130,6 +130,8 @@ func (c seedCase) flows(db uint16) []traffic.Flow {
 	}
 	file := traffic.Distribution[unit.Bytes]{Kind: traffic.Uniform, Min: kib(5), Max: kib(35)}
 	mean := float64(kib(20))
+	// The overhead of the lower layers, including the connection's control packets, is 6 %.
+	rate := float64(c.ftp) * 1e6 * overhead / 1.06 / 8 / mean
 	return []traffic.Flow{
 		database("db1", "client1", db, db1Rate), database("db2", "client2", db+1, db2Rate),
 		{
@@ -137,10 +139,15 @@ func (c seedCase) flows(db uint16) []traffic.Flow {
 			Congestion: c.control, DSCP: dscp[0], WindowClamp: 64 * 1024, Start: c.times.ftp, Stop: c.times.quiet,
 			Requests: &traffic.Requests{
 				Request: traffic.Always[unit.Bytes](100), Response: file,
-				// The overhead of the lower layers, including the connection's control packets, is 6
-				// %.
-				Rate:        float64(c.ftp) * 1e6 * overhead / 1.06 / 8 / mean,
-				Connections: streams, MaxBacklog: streams, Reconnect: true,
+				Rate: rate, Connections: streams, MaxBacklog: streams, Reconnect: true,
+			},
+		},
+		{ // half of the transfers are puts. The paper counts what it offers in the direction of the gets: 2 Mbit/s and the databases are above 10 Mbit/s.
+			Name: "ftp-puts", From: "client3", To: "server2", Protocol: traffic.TCP, DstPort: db + 3,
+			Congestion: c.control, DSCP: dscp[0], WindowClamp: 64 * 1024, Start: c.times.ftp, Stop: c.times.quiet,
+			Requests: &traffic.Requests{
+				Request: file, Response: traffic.Always[unit.Bytes](100),
+				Rate: rate, Connections: streams, MaxBacklog: streams, Reconnect: true,
 			},
 		},
 	}

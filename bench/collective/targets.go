@@ -18,6 +18,8 @@ var (
 	carriedLight    = bench.Target{Op: ">=", Value: 95, Unit: "% of plain TCP's"}
 	carriedHeavy    = bench.Target{Op: ">=", Value: 90, Unit: "% of plain TCP's"}
 	aggregate       = bench.Target{Op: ">=", Value: 95, Unit: "% of plain TCP's"}
+	rateKept        = bench.Target{Op: "<=", Value: 5, Unit: "%"}
+	ofDue           = bench.Target{Op: "<=", Value: 10, Unit: "%"}
 	costFlows       = bench.Target{Op: "<=", Value: 3, Unit: "% of a core"}
 	costIdle        = bench.Target{Op: "<=", Value: 2, Unit: "% of a core"}
 	measuredCost    = bench.Target{Op: bench.Measured, Unit: "% of a core"}
@@ -31,9 +33,12 @@ var rows = []bench.Row{
 	{ID: "parts", What: "the same: every member within 7 % of its proportion in each 5 s after the first"},
 	{ID: "resent", What: "the same: <= plain TCP's"},
 	{ID: "carried", What: "the paper's 72 cases: >= plain TCP's x 0.95 at 2 and 4 Mbit/s, >= 0.9 at 8"},
+	{ID: "restart", What: "kill -9 and upgrade under congestion; members reconnect; pools of 50 short connections: proportions back <= 5 s, within 7 %; rate within 5 % of before"},
+	{ID: "two", What: "two and three sets on one bottleneck, weights between sets: each within 10 % of its due"},
 	{ID: "ratio", What: "DB1:DB2 within 5 % of the ratio really offered, every case (report where plain TCP holds it too, and take no credit)"},
 	{ID: "losses", What: "DB retransmissions <= 20 % of plain TCP's or <= 0.1 % of segments (half queue and equal priority: <= 50 %); none at 4 Mbit/s, full queue, AF31"},
 	{ID: "smooth", What: "at 8 Mbit/s: variation of DB1's rate beyond that of its offered load <= half of plain TCP's"},
+	{ID: "paper", What: "what the paper draws beside rates: router losses (figures 4, 10, 17), round trips (8, 14, 20), FTP's own smoothness, and the link's utilisation (near 100 %)"},
 	{ID: "recover", What: ">= 95 % of the old rate within 5 s after the congestion ends; caps gone within 20 s"},
 	{ID: "fast", What: "100 Mbit/s and 1 Gbit/s, 1/10/50 ms, five members: paced in calm at 8:4:2:1:1, then greedy under congestion; and the same with weights by hand; cubic, bbr; droptail, RED, ECN: each within 7 % of its proportion"},
 	{ID: "both", What: "FTP and DB controlled as one set, and as two: proportions held, no mutual starvation (taken as half of plain TCP's at the least)"},

@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/collective"
 	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // Check returns an error if this machine cannot run a set: because of unknown users, or
@@ -19,6 +20,16 @@ func Check(p collective.Policy) error {
 		_, err = s.find()
 	}
 	return err
+}
+
+// UnknownUser returns the index of the first user in Join that this machine does not have, and why; without one it returns no error.
+func UnknownUser(p collective.Policy) (i int, err error) {
+	for i, name := range p.Join {
+		if _, err := ask.User(name); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
 }
 
 // Change replaces the sets of a running Host. Unchanged sets are not touched, and a set
@@ -47,6 +58,9 @@ func (h *Host) change(policies []collective.Policy) map[string]error {
 		}
 	}
 	h.sets = sets
+	maps.DeleteFunc(h.bottlenecks, func(b bottleneck, _ *collective.Control) bool {
+		return !slices.ContainsFunc(sets, func(s *set) bool { return s.policy.Bottleneck == b.name })
+	})
 	if gone := h.removeSets(); gone || len(attached) > 0 {
 		for _, s := range sets { // connections of a removed set may match another one
 			h.join(s)
@@ -69,6 +83,7 @@ func (h *Host) ensureSet(p collective.Policy, attached []*set) (s *set, fresh bo
 	if err != nil {
 		return s, false, err
 	}
+	next.bottlenecks = h.bottlenecks
 	if s == nil {
 		if other := h.by[next.number]; other != nil {
 			return nil, false, fmt.Errorf("set name collides with the set %s in the kernel: rename one of them", other.policy.Name)
@@ -107,11 +122,13 @@ func sameRules(a, b collective.Policy) bool {
 func (h *Host) updateSet(s, next *set) {
 	moved, before := s.cgroup != next.cgroup, s.policy
 	s.policy, s.users, s.cgroup = next.policy, next.users, next.cgroup
-	if s.policy.PaperControl != before.PaperControl || s.policy.PerDestination != before.PerDestination {
-		// These need new control cycles, which learn from the beginning.
+	if s.policy.PaperControl != before.PaperControl || s.policy.PerDestination != before.PerDestination || s.policy.Bottleneck != before.Bottleneck {
+		// These need other control cycles.
 		members := s.members
 		s.parts, s.members = next.parts, next.members
-		for _, m := range members {
+		for id, m := range members {
+			s.restored[id] = keptConnection{m.role, m.part.need(id)}
+			m.part.control.Remove(id)
 			s.addConnection(m.Connection)
 		}
 	}
@@ -119,6 +136,10 @@ func (h *Host) updateSet(s, next *set) {
 		return c.Set == s.number && !c.Joined && (moved || !s.policy.Matches(c.Local, c.Remote))
 	})
 	for id, m := range s.members {
+		if s.policy.Bottleneck != "" {
+			m.part.learns.SetClass(id, s.policy.Name, s.policy.SetWeight)
+		}
+		m.role = s.role(m.Passive, m.Joined, m.Local, m.Remote)
 		if w := s.policy.Weight(m.Local, m.Remote); !m.Joined && w != m.weight {
 			m.weight = w
 			m.part.control.SetWeight(id, w)

@@ -8,8 +8,8 @@ import (
 	"headgate.dev/headgate/collective/sockops"
 )
 
-// Clear removes what a killed process with that name left: its programs, its table and
-// its socket. found reports whether there was something. The programs remain for capped
+// Clear removes what a killed process with that name left: its programs, its table,
+// its socket, and what it has learned. found reports whether there was something. The programs remain for capped
 // connections that send nothing, and release these when they send again; idle is their
 // number. If the process is running, Clear returns sockops.ErrInUse.
 func Clear(instance string) (found bool, idle int, err error) {
@@ -22,10 +22,23 @@ func Clear(instance string) (found bool, idle int, err error) {
 	}
 	defer table.Close()
 	idle, err = release(table)
-	if gone := os.Remove(socketPath(instance)); !errors.Is(gone, os.ErrNotExist) {
-		err = errors.Join(err, gone)
+	for _, file := range []string{socketPath(instance), keptFile(instance)} {
+		if gone := os.Remove(file); !errors.Is(gone, os.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
 	return true, idle, err
+}
+
+// Forget removes what an instance has kept of its connections and congestions.
+func Forget(instance string) error {
+	var errs []error
+	for _, file := range []string{keptFile(instance), congestionsFile(instance)} {
+		if err := os.Remove(file); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // release lifts all caps, waits until the connections have noticed, and removes the

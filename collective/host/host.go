@@ -20,6 +20,8 @@ const (
 	// trip of 20 ms, each of which the seed's cycle needs. Headgate's cycle needs half as
 	// many looks without control.
 	Tick, calmTick = 10 * time.Millisecond, 20 * time.Millisecond
+	// minTick is the shortest interval, for a set with the seed's cycle and shorter round trips than Tick.
+	minTick = time.Millisecond
 	// slowTick is the interval of looking up cgroups and of computing rates.
 	slowTick = time.Second
 	// lease is how long a cap remains after the last look.
@@ -39,12 +41,18 @@ type Host struct {
 	// requests are calls to make between two looks.
 	requests ask.Loop
 	slow     time.Duration // time of the last slow tick
+	began    time.Duration
+	keeper   keeper
+	// bottlenecks are those that sets have in common.
+	bottlenecks bottlenecks
+	// congestions is what the report is made of.
+	congestions congestionLog
 }
 
 // New attaches to the connections of the policies, until Close. With dry it sets no caps,
 // and only reports what they would be.
 func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
-	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, requests: make(ask.Loop)}
+	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, requests: make(ask.Loop), began: sockops.Now(), bottlenecks: bottlenecks{}, keeper: keeper{file: keptFile(table.Name())}, congestions: congestionLog{file: congestionsFile(table.Name())}}
 	if err := h.begin(policies); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -58,6 +66,7 @@ func (h *Host) begin(policies []collective.Policy) error {
 		if err != nil {
 			return err
 		}
+		s.bottlenecks = h.bottlenecks
 		if other := h.by[s.number]; other != nil {
 			return fmt.Errorf("names of the sets %s and %s collide in the kernel: rename one of them", other.policy.Name, p.Name)
 		}
@@ -67,6 +76,10 @@ func (h *Host) begin(policies []collective.Policy) error {
 		h.by[s.number] = s
 		h.sets = append(h.sets, s)
 		numbers = append(numbers, s.number)
+	}
+	h.restore()
+	if err := h.congestions.trim(time.Now()); err != nil {
+		slog.Warn("cannot remove old congestions", "file", h.congestions.file, "error", err)
 	}
 	// Release the connections that a killed process capped.
 	releaseCaps(h.table)
@@ -156,12 +169,11 @@ func (h *Host) run(ctx context.Context, every time.Duration, states chan<- []Sta
 
 // pause returns the time until the next look.
 func (h *Host) pause() time.Duration {
+	pause := calmTick
 	for _, s := range h.sets {
-		if s.busy() {
-			return Tick
-		}
+		pause = min(pause, s.pause())
 	}
-	return calmTick
+	return pause
 }
 
 // Look processes what the connections have shown since the last look, and sets their
@@ -172,13 +184,36 @@ func (h *Host) Look() {
 	for _, s := range h.sets {
 		s.applyCaps(h.table, now, h.dry)
 	}
-	if now-h.slow >= slowTick {
+	if over := h.over(); len(over) > 0 {
+		go h.congestions.add(over) // a slow disk must not delay a look
+	}
+	if took := now - h.slow; took >= slowTick {
 		h.slow = now
 		for _, s := range h.sets {
 			h.followCgroup(s)
 			s.rates(now)
+			for _, p := range s.parts {
+				p.wait(min(took, 2*slowTick))
+			}
+			s.learn(now, min(took, 2*slowTick), now-h.began > restoreFor)
+		}
+		if now-h.keeper.at >= keepEvery {
+			h.keeper.at = now
+			h.keeper.start(h.kept())
 		}
 	}
+}
+
+// over returns the congestions that have ended since the last call.
+func (h *Host) over() (all []Congestion) {
+	for _, s := range h.sets {
+		all = append(all, s.over...)
+		s.over = nil
+	}
+	for i := range all {
+		all[i].DryRun = h.dry
+	}
+	return all
 }
 
 // look passes what the connections have shown since the last look to the sets.
@@ -188,9 +223,9 @@ func (h *Host) look() {
 		if s := h.by[c.Set]; s != nil {
 			s.observe(c)
 		}
-	}, func(number uint32, id collective.ID) {
-		if s := h.by[number]; s != nil {
-			s.remove(id)
+	}, func(e sockops.Ended) {
+		if s := h.by[e.Set]; s != nil {
+			s.end(e)
 		}
 	})
 }
@@ -225,8 +260,25 @@ func (h *Host) followCgroup(s *set) {
 	h.join(s)
 }
 
+// endCongestions keeps the congestions that there are.
+func (h *Host) endCongestions() {
+	now := sockops.Now()
+	for _, s := range h.sets {
+		for _, p := range s.parts {
+			if p.phase.controlling {
+				s.over = append(s.over, p.endCongestion(s.policy.Name, now))
+			}
+		}
+	}
+	h.congestions.add(h.over())
+}
+
 // Close releases all connections, and removes what was attached.
 func (h *Host) Close() error {
+	if h.keeper.ready { // else what an earlier process has kept stays
+		h.keeper.write(h.kept())
+		h.endCongestions()
+	}
 	idle, err := release(h.table)
 	if idle > 0 {
 		slog.Info("idle connections will be released when they send again", "connections", idle)

@@ -58,7 +58,12 @@ func run(t testing.TB, instance string, size int, policies ...collective.Policy)
 		}
 		table.Close()
 	}
-	t.Cleanup(r.stop)
+	t.Cleanup(func() {
+		r.stop()
+		if err := Forget(instance); err != nil {
+			t.Error(err)
+		}
+	})
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math"
 	"net/netip"
 	"os"
@@ -39,6 +40,33 @@ type set struct {
 	// parts.
 	parts   map[netip.Addr]*part
 	members map[collective.ID]*member
+	over    []Congestion // that have ended since the last look
+	// bottlenecks are those of the host, which sets may have in common.
+	bottlenecks bottlenecks
+	needs       *collective.Needs
+	young       map[collective.Role]int // connections whose own need is not known
+	// restored are connections of an earlier process that have not been seen since.
+	restored map[collective.ID]keptConnection
+}
+
+// bottlenecks are the controls of sets that have a bottleneck in common, by its name and destination.
+type bottlenecks map[bottleneck]*collective.Control
+
+type bottleneck struct {
+	name string
+	to   netip.Addr
+}
+
+// control returns the control of a bottleneck, or a new one for "".
+func (b bottlenecks) control(name string, to netip.Addr) *collective.Control {
+	if name == "" {
+		return &collective.Control{}
+	}
+	key := bottleneck{name, to}
+	if b[key] == nil {
+		b[key] = &collective.Control{}
+	}
+	return b[key]
 }
 
 // cgroupRef is the cgroup of a set; the zero cgroupRef is none.
@@ -49,11 +77,14 @@ type cgroupRef struct {
 
 // part is the connections that are controlled together.
 type part struct {
-	to      netip.Addr
-	control control
-	members map[collective.ID]*member
-	capped  bool // some members have caps
-	phase   phase
+	to        netip.Addr
+	control   control
+	learns    *collective.Control // control, if it is Headgate's
+	members   map[collective.ID]*member
+	capped    bool                  // some members have caps
+	suspended time.Duration         // when it was suspended the last time
+	ended     []CongestedConnection // in the present congestion
+	phase     phase
 }
 
 // control is a control cycle: Headgate's or the seed's.
@@ -71,13 +102,16 @@ type control interface {
 type member struct {
 	*sockops.Connection
 	part   *part
+	role   collective.Role
+	since  time.Duration // when it was added
 	cap    collective.Cap
 	weight float64 // configured weight
 	rate   rate
+	counted
 }
 
 func newSet(p collective.Policy) (*set, error) {
-	s := &set{policy: p, number: number(p.Name), since: sockops.Now(), parts: map[netip.Addr]*part{}, members: map[collective.ID]*member{}}
+	s := &set{policy: p, number: number(p.Name), since: sockops.Now(), parts: map[netip.Addr]*part{}, members: map[collective.ID]*member{}, needs: &collective.Needs{}, young: map[collective.Role]int{}, restored: map[collective.ID]keptConnection{}}
 	for _, name := range p.Join {
 		n, err := ask.User(name)
 		if err != nil {
@@ -85,7 +119,7 @@ func newSet(p collective.Policy) (*set, error) {
 		}
 		s.users = append(s.users, n)
 	}
-	if !p.PerDestination {
+	if !p.PerDestination && p.Bottleneck == "" {
 		s.part(netip.Addr{})
 	}
 	return s, nil
@@ -121,9 +155,12 @@ func (s *set) find() (moved bool, err error) {
 func (s *set) part(to netip.Addr) *part {
 	p := s.parts[to]
 	if p == nil {
-		p = &part{to: to, control: &collective.Control{}, members: map[collective.ID]*member{}}
+		p = &part{to: to, members: map[collective.ID]*member{}}
 		if s.policy.PaperControl {
 			p.control = &collective.PaperControl{}
+		} else {
+			p.learns = s.bottlenecks.control(s.policy.Bottleneck, to)
+			p.control = p.learns
 		}
 		p.phase.begin(sockops.Now(), false)
 		s.parts[to] = p
@@ -131,14 +168,23 @@ func (s *set) part(to netip.Addr) *part {
 	return p
 }
 
-// busy reports whether the set needs a look every Tick.
-func (s *set) busy() bool {
+// pause returns the time until the next look that the set needs.
+func (s *set) pause() time.Duration {
+	if s.policy.PaperControl { // it counts round trips
+		pause := Tick
+		for _, m := range s.members {
+			if m.RTT > 0 {
+				pause = min(pause, max(m.RTT, minTick))
+			}
+		}
+		return pause
+	}
 	for _, p := range s.parts {
-		if s.policy.PaperControl || p.control.Controlling() {
-			return true
+		if p.control.Controlling() {
+			return Tick
 		}
 	}
-	return false
+	return calmTick
 }
 
 // addConnection makes a connection a member.
@@ -148,13 +194,18 @@ func (s *set) addConnection(c *sockops.Connection) *member {
 		to = c.Remote.Addr()
 	}
 	p := s.part(to)
-	m := &member{Connection: c, part: p, weight: s.policy.Weight(c.Local, c.Remote)}
+	m := &member{Connection: c, part: p, since: sockops.Now(), role: s.role(c.Passive, c.Joined, c.Local, c.Remote), weight: s.policy.Weight(c.Local, c.Remote)}
 	if c.Joined {
 		m.weight = c.Weight
 	}
 	if m.weight > 0 {
 		p.control.SetWeight(c.ID, m.weight)
 	}
+	if s.policy.Bottleneck != "" {
+		p.learns.SetClass(c.ID, s.policy.Name, s.policy.SetWeight)
+	}
+	s.inherit(m)
+	m.count(m.since)
 	p.members[c.ID], s.members[c.ID] = m, m
 	return m
 }
@@ -169,7 +220,9 @@ func (s *set) observe(c *sockops.Connection) {
 		}
 	}
 	p, before := m.part, m.Connection
-	m.Connection = c
+	if m.Connection = c; before.Rounds == 0 {
+		m.count(c.Seen)
+	}
 	if before != c && c.Rounds == before.Rounds && c.Timeouts == before.Timeouts && c.Retransmits == before.Retransmits {
 		return
 	}
@@ -195,34 +248,60 @@ func (s *set) observe(c *sockops.Connection) {
 	p.control.Observe(c.ID, r)
 }
 
-// remove removes a connection that has ended, and its destination if that has no other
-// connection.
+// remove removes a connection, and its destination if that has no other connection.
 func (s *set) remove(id collective.ID) {
 	m := s.members[id]
 	if m == nil {
 		return
 	}
 	p := m.part
+	if p.phase.controlling && len(p.ended) < maxCongestionConnections {
+		p.ended = append(p.ended, m.congested(sockops.Now()))
+	}
 	delete(s.members, id)
 	delete(p.members, id)
 	p.control.Remove(id)
 	if s.policy.PerDestination && len(p.members) == 0 {
+		if p.phase.controlling {
+			s.over = append(s.over, p.endCongestion(s.policy.Name, sockops.Now()))
+		}
 		delete(s.parts, p.to)
 	}
 }
 
 func (s *set) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
 	for _, p := range s.parts {
-		p.applyCaps(table, now, dry)
+		if p.applyCaps(table, now, dry) {
+			s.turn(p, now)
+		}
+	}
+}
+
+// turn begins a phase of a part with control, or without.
+func (s *set) turn(p *part, now time.Duration) {
+	controlling := p.control.Controlling()
+	if controlling {
+		p.beginCongestion(now)
+	} else {
+		s.over = append(s.over, p.endCongestion(s.policy.Name, now))
+	}
+	p.phase.begin(now, controlling)
+	if p.learns != nil && p.learns.Suspended().At != p.suspended {
+		p.suspended = p.learns.Suspended().At
+		slog.Warn("control suspended", "set", s.policy.Name, "reason", p.notice(now))
 	}
 }
 
 // applyCaps puts caps in force. A connection without a cap keeps none: its lease expires.
-func (p *part) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
+// It reports whether control began or ended.
+func (p *part) applyCaps(table *sockops.Table, now time.Duration, dry bool) (turned bool) {
 	caps, capped := p.control.Caps(now), false
 	for id, c := range caps {
-		capped = true
 		m := p.members[id]
+		if m == nil {
+			continue // of another set with the same bottleneck
+		}
+		capped = true
 		if m.cap = c; !dry && m.Segment > 0 {
 			table.Cap(m.Connection, pace(c.Rate), window(c.Window, m.Segment), now+lease)
 		}
@@ -236,9 +315,7 @@ func (p *part) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
 		}
 	}
 	p.capped = capped
-	if controlling := p.control.Controlling(); controlling != p.phase.controlling {
-		p.phase.begin(now, controlling)
-	}
+	return p.control.Controlling() != p.phase.controlling
 }
 
 // pace returns a rate in the kernel's bytes per second; 0 is no bound.

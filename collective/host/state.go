@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -9,7 +10,9 @@ import (
 
 	"headgate.dev/headgate/collective"
 	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // State is the state of a set, or of its part for one destination.
@@ -22,6 +25,8 @@ type State struct {
 	// Error is the error that keeps the set from its desired state, as the controller
 	// reports it.
 	Error string `json:"error,omitempty"`
+	// Notice is what the user of the set should know: why it was suspended, or that nothing can be held.
+	Notice string `json:"notice,omitempty"`
 	// DryRun is set if the caps are not in force.
 	DryRun bool `json:"dry_run,omitempty"`
 	// At is on the kernel's monotonic clock, as is Since: the begin or the end of
@@ -72,7 +77,7 @@ func (h *Host) State() (out []State) {
 		}
 		for _, to := range slices.SortedFunc(maps.Keys(s.parts), netip.Addr.Compare) {
 			state := s.parts[to].state()
-			state.Set, state.At, state.Waiting = s.policy.Name, now, s.waiting()
+			state.Set, state.At, state.Waiting, state.Notice = s.policy.Name, now, s.waiting(), s.parts[to].notice(now)
 			if to.IsValid() {
 				state.Destination = to.String()
 			}
@@ -99,6 +104,28 @@ func (p *part) state() State {
 	}
 	slices.SortFunc(out.Connections, func(a, b ConnectionState) int { return cmp.Compare(a.ID, b.ID) })
 	return out
+}
+
+// silentAfter is the time after which connections are said to have sent nothing.
+const silentAfter = 10 * time.Second
+
+// notice returns what the user of the set should know.
+func (p *part) notice(now time.Duration) string {
+	if p.learns != nil {
+		if r := p.learns.Suspended(); now < r.Until {
+			return fmt.Sprintf("suspended for another %v: under control it carried %s, and as many ordinary connections would have carried %s",
+				(r.Until - now).Round(time.Second), rounded.Rate(float64(r.Carried)), rounded.Rate(float64(r.Fair)))
+		}
+	}
+	for _, m := range p.members {
+		if m.Rounds > 0 || now-m.since < silentAfter {
+			return ""
+		}
+	}
+	if len(p.members) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("this host has sent nothing over %s: only what it sends can be held; run the set on the host that sends", text.Count(len(p.members), "connection"))
 }
 
 // phase is a period with or without control.

@@ -29,6 +29,9 @@ type socketData struct {
 	_                      uint8
 }
 
+// joinedLate is JOINED_LATE of sockops.c.
+const joinedLate = 2
+
 // AddConnection adds the connection of a descriptor to a set, if it is in none; set is the set
 // that it is in. A configured weight is stored with it. It needs Linux 6.13, and returns
 // ErrNoJoin on earlier versions.
@@ -65,7 +68,7 @@ func (t *Table) AddConnection(fd int, to uint32, weight float64) (id collective.
 	giveBack := func(why error) error {
 		return errors.Join(why, ignore(t.connections.Delete(uint32(fd)), ebpf.ErrKeyNotExist), t.unused.Update(nil, h.Slot, ebpf.UpdateAny))
 	}
-	h.Joined = 1
+	h.Joined = joinedLate
 	s := &t.all[h.Slot]
 	*s = slot{BegunNs: uint64(Now()), Set: to, Asked: joining, Weight: weight, LocalPort: uint32(local.port), RemotePort: uint32(remote.port), Local: local.words, Remote: remote.words}
 	if err := t.connections.Update(uint32(fd), &h, ebpf.UpdateNoExist); err != nil {

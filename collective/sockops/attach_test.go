@@ -238,7 +238,7 @@ func TestReconnect(t *testing.T) {
 			if !c.Passive {
 				seen = append(seen, c.ID)
 			}
-		}, func(_ uint32, id collective.ID) { gone = append(gone, id) })
+		}, func(e sockops.Ended) { gone = append(gone, e.ID) })
 	}
 	look()
 	f := int(file(t, a).Fd())

@@ -64,12 +64,17 @@ type slotState struct {
 const staysHot, scanPerLook = 100, 256
 
 // Look calls changed for every connection with new data since the last look, and ended
-// for every connection that has ended. For a silent connection it does so when its turn
-// comes.
-func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collective.ID)) {
+// for every connection that has ended, also for one that changed was never called for.
+// Without new data a connection has its turn later.
+func (t *Table) Look(changed func(*Connection), ended func(Ended)) {
 	if t.slotStates == nil {
 		t.slotStates = make([]slotState, len(t.all))
 	}
+	t.readLives(ended)
+	for _, i := range t.fresh {
+		t.lookNext(i)
+	}
+	t.fresh = t.fresh[:0]
 	still := t.hot[:0]
 	for _, i := range t.hot {
 		if t.look(i, changed, ended) {
@@ -94,12 +99,15 @@ func (t *Table) lookNext(i int) {
 }
 
 // look checks one slot, and reports whether it is hot.
-func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id collective.ID)) (hot bool) {
+func (t *Table) look(i int, changed func(*Connection), ended func(Ended)) (hot bool) {
 	s, w := &t.all[i], &t.slotStates[i]
 	id := collective.ID(atomic.LoadUint64(&s.Cookie))
 	if begun := atomic.LoadUint64(&s.BegunNs); id != w.id || begun != w.begun {
 		if w.notified {
-			ended(w.set, w.id)
+			t.readLives(ended)
+		}
+		if w.notified { // its end was lost
+			ended(Ended{Set: w.set, ID: w.id})
 		}
 		*w = slotState{id: id, begun: begun}
 	}
@@ -115,7 +123,7 @@ func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id
 		return w.hot > 0 // the kernel is writing it, or it just ended
 	}
 	if w.notified && c.Set != w.set {
-		ended(w.set, id)
+		ended(Ended{Set: w.set, ID: id})
 	}
 	w.notified, w.count, w.set, w.hot = true, c.Count, c.Set, staysHot
 	changed(c.connection(i))

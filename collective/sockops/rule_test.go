@@ -2,6 +2,8 @@ package sockops_test
 
 import (
 	"errors"
+	"io"
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -133,11 +135,11 @@ func TestLook(t *testing.T) {
 	s := start(t, l, 1, 3*time.Second, "cubic")
 	told, ended := map[collective.ID]int{}, map[collective.ID]bool{}
 	look := func() {
-		tab.Look(func(c *sockops.Connection) { told[c.ID]++ }, func(set uint32, id collective.ID) {
-			if set != 7 {
-				t.Errorf("connection %d was of set %d, want 7", id, set)
+		tab.Look(func(c *sockops.Connection) { told[c.ID]++ }, func(e sockops.Ended) {
+			if e.Set != 7 {
+				t.Errorf("connection %d was of set %d, want 7", e.ID, e.Set)
 			}
-			ended[id] = true
+			ended[e.ID] = true
 		})
 	}
 	for range 100 {
@@ -159,5 +161,63 @@ func TestLook(t *testing.T) {
 	look()
 	if len(ended) != 2 {
 		t.Errorf("Look reports the end of %d, want 2", len(ended))
+	}
+}
+
+// Each of many short connections is reported once when it ends, with what it carried, however few looks there are and however often a slot is used.
+func TestLookShort(t *testing.T) {
+	labtest.NeedRoot(t)
+	tab := table(t, labtest.Cgroup(t), 2)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended := map[collective.ID]sockops.Ended{}
+	look := func() {
+		tab.Look(func(*sockops.Connection) {}, func(e sockops.Ended) {
+			if _, twice := ended[e.ID]; twice {
+				t.Errorf("the end of %d is reported twice", e.ID)
+			}
+			ended[e.ID] = e
+		})
+	}
+	const connections, size = 50, 10_000
+	for i := range connections {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if n, err := io.Copy(io.Discard, d); n != size || err != nil {
+			t.Fatal(n, err)
+		}
+		d.Close()
+		if i%10 == 0 {
+			look()
+		}
+		for free := time.Now().Add(time.Second); len(slices.Collect(tab.Connections())) > 0 && time.Now().Before(free); {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	look()
+	sent := 0
+	for _, e := range ended {
+		if e.Passive {
+			continue
+		}
+		if sent++; !e.Complete || e.Acked < size || e.Acked > size+2 || e.Remote.String() != l.Addr().String() { // SYN and FIN count
+			t.Errorf("%+v", e)
+		}
+	}
+	if sent != connections {
+		t.Errorf("the ends of %d connections are reported, want %d", sent, connections)
 	}
 }

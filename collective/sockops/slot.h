@@ -51,6 +51,17 @@ struct slot {
 	__u32 reno;      /* 1: its congestion control is Reno */
 } __attribute__((aligned(64)));
 
+/* The beginning of a connection, or its end if it has ended_ns: life in life.go. The daemon looks at a
+ * slot once in a second or more, and a slot may have had several connections then. */
+struct life {
+	__u64 cookie, begun_ns, ended_ns;
+	__u64 acked; /* bytes, at its end; 0 if it was not watched from its beginning */
+	__u32 slot, set;
+	__u32 passive, asked;
+	__u32 local_port, remote_port;
+	__u32 local[4], remote[4];
+};
+
 /* A rule of a set: rule in rule.go. */
 #define MAX_RULES 16
 

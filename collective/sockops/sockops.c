@@ -97,14 +97,24 @@ struct {
 	__type(value, __u32);
 } unused SEC(".maps");
 
+/* Connections that began or ended since the daemon's last look. When it is full it loses the newest. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+	__type(value, struct life);
+} lives SEC(".maps");
+
 /* The state of a connection, which the kernel frees with the socket. */
 struct held {
 	__u32 slot;
 	__u32 version;  /* of the cap in force */
 	__u32 pace;     /* SO_MAX_PACING_RATE of the application before the cap, bytes per second */
 	__u8 paced, clamped;
-	__u8 joined;
+	__u8 joined; /* JOINED, or JOINED_LATE */
 };
+
+#define JOINED 1
+#define JOINED_LATE 2 /* what it carried before is unknown */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -205,6 +215,28 @@ static __always_inline struct slot *slot_of(struct held *h)
 	return bpf_map_lookup_elem(&slots, &i);
 }
 
+/* report tells the daemon of the beginning or the end of the connection of a slot. The daemon polls, so that nothing is woken. */
+static __always_inline void report(struct slot *s, __u32 i, __u64 ended_ns, __u64 acked)
+{
+	struct life *l = bpf_ringbuf_reserve(&lives, sizeof(*l), 0);
+
+	if (!l)
+		return;
+	l->cookie = s->cookie;
+	l->begun_ns = s->begun_ns;
+	l->ended_ns = ended_ns;
+	l->acked = acked;
+	l->slot = i;
+	l->set = s->set;
+	l->passive = s->passive;
+	l->asked = s->asked;
+	l->local_port = s->local_port;
+	l->remote_port = s->remote_port;
+	__builtin_memcpy(l->local, s->local, sizeof(l->local));
+	__builtin_memcpy(l->remote, s->remote, sizeof(l->remote));
+	bpf_ringbuf_submit(l, BPF_RB_NO_WAKEUP);
+}
+
 #define CALLBACKS (BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_RETRANS_CB_FLAG | \
 	BPF_SOCK_OPS_RTO_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG)
 
@@ -226,7 +258,7 @@ static __always_inline struct slot *allocate_slot(struct held *h, const struct e
 		return 0;
 	}
 	h->slot = i;
-	h->joined = 1;
+	h->joined = JOINED;
 	s = bpf_map_lookup_elem(&slots, &i);
 	if (!s)
 		return 0;
@@ -290,6 +322,7 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	}
 	/* Set the cookie last: to the daemon a slot with a cookie is in use. */
 	s->cookie = bpf_get_socket_cookie(ctx);
+	report(s, h->slot, 0, 0);
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 }
 
@@ -357,6 +390,7 @@ int headgate_open(struct bpf_iter__tcp *ctx)
 		bpf_sk_storage_delete(&connections, tp);
 		return 0;
 	}
+	h->joined = JOINED_LATE;
 	s->cookie = bpf_get_socket_cookie(tp);
 	return 0;
 }
@@ -456,8 +490,10 @@ static __always_inline void release(struct bpf_sock_ops *ctx)
 		bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &none, sizeof(none));
 	i = h->slot;
 	s = slot_of(h);
-	if (s)
+	if (s) {
+		report(s, i, bpf_ktime_get_ns(), h->joined == JOINED ? ctx->bytes_acked : 0);
 		s->cookie = 0;
+	}
 	bpf_sk_storage_delete(&connections, sk);
 	bpf_map_push_elem(&unused, &i, BPF_ANY);
 }

@@ -18,6 +18,7 @@ import (
 const (
 	sockopsMapConnections         = "connections"
 	sockopsMapCounts              = "counts"
+	sockopsMapLives               = "lives"
 	sockopsMapSlots               = "slots"
 	sockopsMapUnused              = "unused"
 	sockopsProgHeadgateAsked      = "headgate_asked"
@@ -84,6 +85,7 @@ type sockopsProgramSpecs struct {
 type sockopsMapSpecs struct {
 	Connections *ebpf.MapSpec `ebpf:"connections"`
 	Counts      *ebpf.MapSpec `ebpf:"counts"`
+	Lives       *ebpf.MapSpec `ebpf:"lives"`
 	Slots       *ebpf.MapSpec `ebpf:"slots"`
 	Unused      *ebpf.MapSpec `ebpf:"unused"`
 }
@@ -122,6 +124,7 @@ func (o *sockopsObjects) Close() error {
 type sockopsMaps struct {
 	Connections *ebpf.Map `ebpf:"connections"`
 	Counts      *ebpf.Map `ebpf:"counts"`
+	Lives       *ebpf.Map `ebpf:"lives"`
 	Slots       *ebpf.Map `ebpf:"slots"`
 	Unused      *ebpf.Map `ebpf:"unused"`
 }
@@ -130,6 +133,7 @@ func (m *sockopsMaps) Close() error {
 	return _SockopsClose(
 		m.Connections,
 		m.Counts,
+		m.Lives,
 		m.Slots,
 		m.Unused,
 	)

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/internal/bpfobj"
@@ -21,7 +22,9 @@ type Table struct {
 	name, dir             string
 	lock                  *os.File
 	slots, unused, counts *ebpf.Map
-	connections           *ebpf.Map
+	connections, lives    *ebpf.Map
+	reader                *ringbuf.Reader // of lives
+	record                ringbuf.Record
 	memory                []byte
 	all                   []slot
 	programs              map[uint32]*ebpf.Collection // by set
@@ -30,6 +33,7 @@ type Table struct {
 	version               uint32
 	slotStates            []slotState // by slot
 	hot                   []int       // slots that every look checks
+	fresh                 []int       // slots whose connection has begun since the last look
 	turn                  int         // the next of the other slots
 }
 
@@ -39,6 +43,7 @@ const (
 	pinUnused        = "unused"
 	pinConnections   = "connections"
 	pinCounts        = "counts"
+	pinLives         = "lives"
 	linkPrefix       = "set-" // and the set's number
 	otherBuildPrefix = "before-"
 )
@@ -121,7 +126,7 @@ func (t *Table) open(size int) error {
 }
 
 func (t *Table) maps() map[string]**ebpf.Map {
-	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections}
+	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections, pinLives: &t.lives}
 }
 
 // create creates the maps. Those of another build are left to its programs, which remain
@@ -190,8 +195,11 @@ func (t *Table) mapSlots() error {
 	for i := range t.all {
 		t.version = max(t.version, t.all[i].Version)
 	}
-	return nil
+	return t.openLives()
 }
+
+// Name returns the name of the table.
+func (t *Table) Name() string { return t.name }
 
 // Size returns the number of slots: that of an earlier process if the table is its.
 func (t *Table) Size() int { return len(t.all) }
@@ -241,6 +249,9 @@ func (t *Table) Close() {
 	}
 	for _, c := range t.programs {
 		c.Close()
+	}
+	if t.reader != nil {
+		t.reader.Close()
 	}
 	if t.enabler != nil {
 		t.enabler.Close()

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"fmt"
 	"strings"
 
 	"headgate.dev/headgate/config"
@@ -84,11 +85,14 @@ type Collective struct {
 	PerDestination bool     `json:"per_destination"`
 	Join           []string `json:"join,omitempty"`
 	Seed           bool     `json:"seed_law"`
+	// Bottleneck is the link that sets have in common, SetWeight the weight beside them.
+	Bottleneck string  `json:"bottleneck,omitempty"`
+	SetWeight  float64 `json:"weight,omitempty"`
 }
 
 func collectives(set config.Set) (out []Collective) {
 	for _, c := range set.Collectives {
-		out = append(out, Collective{c.File, c.Line, c.Name, c.Cgroup, c.Unit, len(c.Rules), c.PerDestination, c.Join, c.PaperControl})
+		out = append(out, Collective{c.File, c.Line, c.Name, c.Cgroup, c.Unit, len(c.Rules), c.PerDestination, c.Join, c.PaperControl, c.Bottleneck, c.SetWeight})
 	}
 	return out
 }
@@ -111,6 +115,9 @@ func (c Collective) String() string {
 	text := "the connections " + strings.Join(of, ", and those ")
 	if c.PerDestination {
 		text += "; each destination separately"
+	}
+	if c.Bottleneck != "" {
+		text += fmt.Sprintf("; weight %g on %s", c.SetWeight, c.Bottleneck)
 	}
 	return text
 }

@@ -28,6 +28,9 @@ const (
 	// Counters are read twice in a cycle where limits are tight: lastPart of wholePart before its end, and then. A rate that changed before the first reading is known at the
 	// second as it is, and not as a mean. Parts that are shorter count fewer frames, with a greater error.
 	lastPart, wholePart = 2, 5
+	// glances is the number of switches that are read before that last part, at most. A reading takes about 40 µs of a processor, mostly to wake up for the answer, and
+	// what it adds is 0.3 % of the throughput of flows whose rate changes.
+	glances = 200
 	// readPart is the part of a cycle for which switches are waited for, at most: what has not answered then repeats its latest rates.
 	readPart = 2
 	// reports is how often agents report in a cycle, but not more often than leastReport.
@@ -207,13 +210,22 @@ func (l *Loop) has(all []reserve.Reservation) bool {
 	})
 }
 
-// Glance reads what switches have counted before the last part of a cycle, those of flows that may exceed their limits.
+// Glance reads what switches have counted before the last part of a cycle: those of flows that may exceed their limits, or the ones with most of these.
 func (l *Loop) Glance(ctx context.Context) {
-	at := map[fabric.DPID]bool{}
+	tight := map[fabric.DPID]int{}
 	for i := range l.plan {
-		if c := &l.plan[i]; !at[c.From.Switch] && slices.ContainsFunc(c.flows, func(f flow) bool { return l.cycle.Tight(f.index) }) {
-			at[c.From.Switch] = true
+		for _, f := range l.plan[i].flows {
+			if l.cycle.Tight(f.index) {
+				tight[l.plan[i].From.Switch]++
+			}
 		}
+	}
+	most := slices.SortedFunc(maps.Keys(tight), func(a, b fabric.DPID) int {
+		return cmp.Or(cmp.Compare(tight[b], tight[a]), cmp.Compare(a, b))
+	})
+	at := map[fabric.DPID]bool{}
+	for _, id := range most[:min(len(most), glances)] {
+		at[id] = true
 	}
 	if len(at) > 0 {
 		l.read(ctx, at)

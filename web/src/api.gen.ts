@@ -65,6 +65,8 @@ export type CollectiveState = {
 	destination?: string;
 	/** Why the desired state is not in force. */
 	error?: string;
+	/** What the user of the set should know: why it was suspended, or that nothing can be held. */
+	notice?: string;
 	/** The fraction of segments that were retransmitted since since_ns. */
 	retransmitted?: number;
 	/** The same fraction in the period before since_ns. */

@@ -54,12 +54,13 @@ route("/collectives/:", ([host]) => `Collectives of ${host}`, (on, [host], signa
 	}, signal);
 });
 
-/** about describes the state of a set: error, cgroup missing, controlled or released. */
+/** about describes the state of a set: error, cgroup missing, controlled or released, and a notice. */
 function about(s: CollectiveState): string {
 	if (s.error) return s.error;
 	if (s.cgroup_missing) return "Waiting: the cgroup or unit does not exist.";
 	const retransmitted = s.retransmitted === undefined ? "" : `, ${showShare(s.retransmitted)} of segments retransmitted${s.retransmitted_before === undefined ? "" : ` (${showShare(s.retransmitted_before)} before)`}`;
-	return `${s.controlling ? "Controlled" : "Released: no congestion"}${retransmitted}.`;
+	const state = s.controlling ? "Controlled" : s.notice ? "Released" : "Released: no congestion";
+	return `${state}${retransmitted}.${s.notice ? ` ${s.notice}.` : ""}`;
 }
 
 /** draw shows the connections of a set, and their shares in the chart. */
