@@ -53,9 +53,11 @@ const (
 	// for the timer.
 	clockedPace   = 1.25
 	minFairWindow = 2
-	// Without a loss and without a queue, backlog is due to a limit of this host, which holds packets back before they are sent. There windows divide nothing, because
-	// a connection has no more than some packets in the host's queue, and connections are paced at heldPace times what the set gets.
-	heldPace = 1.05
+	// Without a loss, and without a queue or with less than the part usedWindow of the windows in use, backlog is due to a limit of this host, which holds packets back before
+	// they are sent. The latter is for configured weights only, because control of others does not begin for such a limit. There windows divide nothing, because a connection has no more than some packets in the host's queue, and connections are paced at heldPace times
+	// what the set gets.
+	heldPace   = 1.05
+	usedWindow = 0.75
 	// standingFor is the time in which a burst passes: a queue that remains for longer is
 	// a standing queue.
 	standingFor = 500 * time.Millisecond
@@ -92,6 +94,8 @@ type scaleControl struct {
 	queued                           time.Duration // since when there is a queue
 	standing                         standing
 	probe                            paceProbe
+	// unheld is until when windows that are not used are no sign of a limit of this host: a probe has shown that they are not.
+	unheld time.Duration
 	// sign is when there was a loss or a queue the last time.
 	sign time.Duration
 }
@@ -120,7 +124,9 @@ func (l *scaleControl) step(s summary, took time.Duration) {
 	if s.lost > 0 || s.queue >= s.budget/2 {
 		l.sign = l.clock
 	}
-	l.probe.step(l.clock, s, l.rivals && l.held(s))
+	if l.probe.step(l.clock, s, l.rivals && l.held(s)); l.probe.carried(s) && s.queue >= s.budget/2 {
+		l.probe.done, l.unheld = false, l.clock+maxProbe
+	}
 	l.judge(s, took)
 	before := l.scale
 	switch {
@@ -207,7 +213,11 @@ func (l *scaleControl) sends(s summary) float64 {
 
 // held reports whether a limit of this host holds the set back.
 func (l *scaleControl) held(s summary) bool {
-	return s.waiting > 0 && s.queue < s.budget/2 && l.clock-l.lostAt > lossMemory
+	if s.waiting == 0 || l.clock-l.lostAt <= lossMemory {
+		return false
+	}
+	unused := s.weighed && l.clock >= l.unheld && s.attained < usedWindow*l.fair.rate(s.rtt)
+	return s.queue < s.budget/2 || unused
 }
 
 // watch detects a standing queue.
