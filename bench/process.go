@@ -27,10 +27,12 @@ func ProcessTime(pid int) (seconds float64) {
 	return seconds
 }
 
-// UseOneProcessor makes a process use one processor only, the last one. A Go program takes it for the machine's only one after some seconds.
-func UseOneProcessor(pid int) error {
-	var one unix.CPUSet
-	one.Set(runtime.NumCPU() - 1)
+// UseProcessors makes a process use n processors only, the last ones. A Go program takes them for those of the machine after some seconds.
+func UseProcessors(pid, n int) error {
+	var some unix.CPUSet
+	for i := range n {
+		some.Set(runtime.NumCPU() - 1 - i)
+	}
 	for range 2 { // a thread may have started another one meanwhile
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {
@@ -41,8 +43,8 @@ func UseOneProcessor(pid int) error {
 			if err != nil {
 				return err
 			}
-			if err := unix.SchedSetaffinity(id, &one); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("cannot set the processor of thread %d: %w", id, err)
+			if err := unix.SchedSetaffinity(id, &some); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("cannot set the processors of thread %d: %w", id, err)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,14 +107,30 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func (a *app) run(args []string) int {
 	root := a.root()
+	if c, word := misspelled(root, args); word != "" {
+		return a.exit(unknownCommand(c, word))
+	}
 	root.SetArgs(args)
 	return a.exit(root.Execute())
 }
 
+// misspelled returns the word in the place of a command that is none, and the command that it would be below; "" without one. Flags after it would be reported instead of it.
+func misspelled(root *cobra.Command, args []string) (*cobra.Command, string) {
+	c, rest, _ := root.Find(args)
+	if c == nil || len(rest) == 0 || !c.HasSubCommands() || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") { // cobra adds __complete later
+		return nil, ""
+	}
+	if onlySubcommands := reflect.ValueOf(c.RunE).Pointer() == reflect.ValueOf(helpOrUnknown).Pointer(); !onlySubcommands && c.ValidateArgs(rest[:1]) == nil {
+		return nil, ""
+	}
+	return c, rest[0]
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "headgate",
-		Short: "Divide, measure and reserve bandwidth",
+		Use:     "headgate",
+		Version: thisVersion().String(),
+		Short:   "Divide, measure and reserve bandwidth",
 		Long: `Headgate divides a link by guarantee: a group with demand gets its guarantee whatever
 the other groups do, and unused bandwidth is lent to other groups at once.
 
@@ -126,6 +143,7 @@ changed), 3 not permitted.`,
 		RunE:                       helpOrUnknown,
 	}
 	cobra.EnableCommandSorting = false // keep the order of commands
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

@@ -9,6 +9,7 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/api/login"
+	"headgate.dev/headgate/internal/text"
 )
 
 func eventsCommand(a *app) *cobra.Command {
@@ -50,6 +51,6 @@ func (a *app) printEvent(f tableOrJSON, e api.Event) error {
 		_, err := fmt.Fprintf(a.out, "%d  reset\n", e.Revision)
 		return err
 	}
-	_, err := fmt.Fprintln(a.out, strings.Join(changes.row(*e.Change), "  "))
+	_, err := fmt.Fprintln(text.Plain(a.out), strings.Join(changes.row(*e.Change), "  "))
 	return err
 }

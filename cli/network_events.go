@@ -204,6 +204,6 @@ func (a *app) printNetworkEvent(f format, e api.NetworkEvent) error {
 		return json.NewEncoder(a.out).Encode(e)
 	}
 	row := eventRow(e)
-	_, err := fmt.Fprintf(a.out, "%s  %-18s  %s\n", row[0], row[1], row[2])
+	_, err := fmt.Fprintf(text.Plain(a.out), "%s  %-18s  %s\n", row[0], row[1], row[2])
 	return err
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+
+	"headgate.dev/headgate/internal/text"
 )
 
 // format is the value of -o.
@@ -48,8 +50,8 @@ func (a *app) print(f format, v any, table func(io.Writer) error) error {
 		if b, err = yaml.JSONToYAML(b); err != nil {
 			return err
 		}
-		_, err = a.out.Write(b)
+		_, err = text.Plain(a.out).Write(b)
 		return err
 	}
-	return table(a.out)
+	return table(text.Plain(a.out))
 }

@@ -21,23 +21,35 @@ func versionCommand(a *app) *cobra.Command {
 	}
 	output := outputFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
-		v := struct {
-			Version  string `json:"version"`
-			Revision string `json:"revision,omitempty"`
-			Go       string `json:"go"`
-			Platform string `json:"platform"`
-		}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-		if info, ok := debug.ReadBuildInfo(); ok {
-			for _, s := range info.Settings {
-				if s.Key == "vcs.revision" {
-					v.Revision = s.Value
-				}
-			}
-		}
+		v := thisVersion()
 		return a.print(*output, v, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "headgate %s %s (%s, %s)\n", v.Version, v.Revision, v.Go, v.Platform)
+			_, err := fmt.Fprintln(w, v)
 			return err
 		})
 	}
 	return c
+}
+
+// programVersion is what is known of this program's build.
+type programVersion struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func thisVersion() programVersion {
+	v := programVersion{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Revision = s.Value
+			}
+		}
+	}
+	return v
+}
+
+func (v programVersion) String() string {
+	return fmt.Sprintf("headgate %s %s (%s, %s)", v.Version, v.Revision, v.Go, v.Platform)
 }

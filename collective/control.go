@@ -180,6 +180,15 @@ func (c *Control) Assume(id ID, rate float64, base time.Duration) {
 	}
 }
 
+// NewCap returns the cap of a connection that begins now, of which a need in bit/s is assumed; ok is false if the set is not controlled.
+func (c *Control) NewCap(need float64) (_ Cap, ok bool) {
+	if !c.controlling || need <= 0 || c.summary.members == 0 {
+		return Cap{}, false
+	}
+	m := &member{assumed: need, due: 1, rtt: c.summary.rtt}
+	return c.scaleControl.cap(m, c.summary), true
+}
+
 // Remove removes a connection that has ended.
 func (c *Control) Remove(id ID) {
 	m := c.by[id]

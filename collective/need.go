@@ -102,6 +102,15 @@ func (n *Needs) Assume(r Role, connections int) (rate float64, base time.Duratio
 	return mean{of.Bits, of.Seconds}.rate(), cmp.Or(base, of.Base)
 }
 
+// Pools yields the roles whose short connections need something together.
+func (n *Needs) Pools(yield func(Role) bool) {
+	for r, kept := range n.roles {
+		if kept.short.seconds >= minLearning.Seconds() && kept.short.bits > 0 && !yield(r) {
+			return
+		}
+	}
+}
+
 // Leave keeps the need of a connection of a role that has ended.
 func (n *Needs) Leave(r Role, need Need, now time.Duration) {
 	if !need.Known() {

@@ -20,6 +20,8 @@ type Policy struct {
 	// PerDestination makes one set for each remote address. Its connections are assumed
 	// to have the same path (the seed, section III-A).
 	PerDestination bool
+	// PerBottleneck divides the set by the bottlenecks that its connections are found to share (Bottlenecks). A connection that shares none is by itself.
+	PerBottleneck bool
 	// Join is the users, by name or number, whose programs may pass connections to the
 	// set. root may always.
 	Join []string

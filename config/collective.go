@@ -23,6 +23,7 @@ type Collective struct {
 func collectiveDocument(s *source, n *node) Collective {
 	d := newDecoder(s)
 	out := Collective{File: s.file, Line: n.line}
+	var per string
 	d.fields(n, "", "a set of connections", []field{
 		{"kind", func(*node, string) {}},
 		{"name", one(d, &out.Name, serverName)},
@@ -30,11 +31,12 @@ func collectiveDocument(s *source, n *node) Collective {
 		{"unit", one(d, &out.Unit, unitName)},
 		{"match", d.connections(&out.Rules)},
 		{"join", oneOrMore(d, &out.Join, users)},
-		{"per", one(d, &out.PerDestination, parsePer)},
+		{"per", one(d, &per, parsePer)},
 		{"bottleneck", one(d, &out.Bottleneck, serverName)},
 		{"weight", one(d, &out.SetWeight, weight)},
 		{"law", one(d, &out.PaperControl, parseLaw)},
 	})
+	out.PerDestination, out.PerBottleneck = per == perDestination, per == perBottleneck
 	d.checkWeights(n, out.Policy)
 	d.needs(n, "", "name", "the set has no %s: write for example %[1]s: db")
 	given := func(key string) bool {
@@ -46,6 +48,10 @@ func collectiveDocument(s *source, n *node) Collective {
 		d.invalid(n, "bottleneck", "the set has no weight: write the weight that it has beside the other sets with this bottleneck, for example weight: 2")
 	case given("weight") && !given("bottleneck"):
 		d.invalid(n, "weight", "the weight of a set needs the name of the link that sets have in common: write for example bottleneck: uplink, in each of them")
+	case given("bottleneck") && out.PerBottleneck:
+		d.invalid(n, "per", "the bottleneck of the set is named already: remove per, or bottleneck and weight")
+	case out.PerBottleneck && out.PaperControl:
+		d.invalid(n, "law", "the law seed does not find bottlenecks: write per: destination, or remove the law")
 	case given("bottleneck") && out.PaperControl:
 		d.invalid(n, "law", "the law seed does not support bottlenecks: remove bottleneck and weight, or the law")
 	}
@@ -127,12 +133,14 @@ func parseLaw(s string) (seed bool, err error) {
 	return false, fmt.Errorf("%q is not a law: write headgate, or seed for the paper's", s)
 }
 
-// parsePer parses the value of per, and reports whether the set is split per destination.
-func parsePer(s string) (destination bool, err error) {
-	if s != "destination" {
-		return false, fmt.Errorf("%q is not a valid value: write destination", s)
+// The values of per.
+const perDestination, perBottleneck = "destination", "bottleneck"
+
+func parsePer(s string) (string, error) {
+	if s != perDestination && s != perBottleneck {
+		return "", fmt.Errorf("%q is not a valid value: write destination, or bottleneck", s)
 	}
-	return true, nil
+	return s, nil
 }
 
 var unitPattern = regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.(service|scope|slice|socket|mount|swap)$`)

@@ -37,6 +37,9 @@ func FormatCollective(c collective.Policy) []byte {
 	if c.PerDestination {
 		p.line("per: destination")
 	}
+	if c.PerBottleneck {
+		p.line("per: bottleneck")
+	}
 	if c.Bottleneck != "" {
 		p.line("bottleneck: %s", quote(c.Bottleneck))
 		p.line("weight: %s", strconv.FormatFloat(c.SetWeight, 'g', -1, 64))

@@ -25,8 +25,8 @@ func TestCollective(t *testing.T) {
 			{Remote: netip.MustParsePrefix("fd00::/8"), Weight: 0.5},
 		}}, file, 12},
 		{collective.Policy{Name: "service", Unit: "postgresql@15-main.service", PerDestination: true, Join: []string{"postgres", "1001"}}, file, 18},
-		{collective.Policy{Name: "asked", Join: []string{"backup"}}, file, 24},
-		{collective.Policy{Name: "all", Cgroup: "/", Bottleneck: "uplink", SetWeight: 2.5}, file, 28},
+		{collective.Policy{Name: "asked", Join: []string{"backup"}, PerBottleneck: true}, file, 24},
+		{collective.Policy{Name: "all", Cgroup: "/", Bottleneck: "uplink", SetWeight: 2.5}, file, 29},
 	}
 	if !reflect.DeepEqual(set.Collectives, want) || len(set.Interfaces) > 0 {
 		t.Errorf("%+v", set)
@@ -59,6 +59,8 @@ func TestCollectiveMistakes(t *testing.T) {
 		"kind: Collective\nname: a\ncgroup: /\nweight: 2\n":                                           "weight: the weight of a set needs",
 		"kind: Collective\nname: a\ncgroup: /\nbottleneck: b\nweight: 0\n":                            "weight: \"0\" is not a weight",
 		"kind: Collective\nname: a\ncgroup: /\nbottleneck: b\nweight: 1\nlaw: seed\n":                 "law: the law seed does not support bottlenecks",
+		"kind: Collective\nname: a\ncgroup: /\nper: bottleneck\nlaw: seed\n":                          "law: the law seed does not find bottlenecks",
+		"kind: Collective\nname: a\ncgroup: /\nper: bottleneck\nbottleneck: b\nweight: 1\n":           "per: the bottleneck of the set is named already",
 		"kind: Collective\nname: a\ncgroup: /a/\n":                                                    "cgroup: \"/a/\" is not the shortest path of the cgroup: write /a",
 		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 5745-5741}]\n":                         "match[0].sport: \"5745-5741\" ends before it begins: write 5741-5745",
 		"kind: Collective\nname: a\njoin: [a b]\n":                                                    "join[0]: \"a b\" is not a user",

@@ -235,7 +235,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return err
 	}
 	service.Cluster, service.Changes = f, f.liveChanges
-	web := &http.Server{Handler: withBodyDeadline(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+	web := &http.Server{Handler: withDeadlines(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
 	mutual, err := pki.Server(pki.KeyPair{}, c.authority.Cert)
 	if err != nil {

@@ -86,10 +86,13 @@ func windowOrDash(b unit.Bytes) string {
 	return probe.FormatBytes(float64(b))
 }
 
-// setName is the name of a set, with the destination for a set with per: destination.
+// setName is the name of a set, with the destination or the bottleneck of a part.
 func setName(s host.State) string {
-	if s.Destination != "" {
+	switch {
+	case s.Destination != "":
 		return s.Set + " to " + s.Destination
+	case s.Bottleneck != 0:
+		return fmt.Sprintf("%s at %d", s.Set, s.Bottleneck)
 	}
 	return s.Set
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,15 +81,26 @@ func policy(name, text string) (p collective.Policy, err error) {
 
 const desiredFile = "intent.json"
 
-// OpenIntent reads the desired state from a directory.
+// OpenIntent reads the desired state from a directory. If it is damaged the controllers send it again, and local files are in force meanwhile. A document that cannot be
+// parsed, without one before that could, is sent again as well: it may be damaged.
 func OpenIntent(dir string) (*DesiredState, error) {
 	i := &DesiredState{dir: dir}
 	err := readFile(filepath.Join(dir, desiredFile), &i.text)
+	if errors.Is(err, errDamaged) {
+		slog.Error("desired state of the controllers is lost until they send it again", "error", err)
+		err = nil
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
 	if i.text.Interfaces == nil {
 		i.text.Interfaces = map[string]document{}
+	}
+	for dev, d := range i.text.Interfaces {
+		if d.lastValid() == nil {
+			d.Revision = 0
+			i.text.Interfaces[dev] = d
+		}
 	}
 	return i, err
 }

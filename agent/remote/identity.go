@@ -17,7 +17,6 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/internal/pki"
-	"headgate.dev/headgate/internal/wholefile"
 )
 
 // Identity is the agent's credentials and the addresses of its controllers.
@@ -44,8 +43,11 @@ func HasJoined(dir string) bool {
 // ReadIdentity reads the identity from a directory.
 func ReadIdentity(dir string) (id Identity, err error) {
 	err = readFile(filepath.Join(dir, identityFile), &id)
-	if errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		err = ErrNotJoined
+	case errors.Is(err, errDamaged):
+		err = fmt.Errorf("%w: join the host again with \"headgate agent join\"", err)
 	}
 	return id, err
 }
@@ -142,24 +144,4 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-func readFile(name string, v any) error {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("%s is damaged: %w", name, err)
-	}
-	return nil
-}
-
-// writeFile writes a file atomically and syncs it to the disk.
-func writeFile(name string, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return wholefile.Write(name, text, 0o600)
 }

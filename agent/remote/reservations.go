@@ -53,12 +53,17 @@ func OpenReservations(dir string) (*Reservations, error) {
 	switch err := readFile(filepath.Join(dir, reservationsFile), &stored); {
 	case errors.Is(err, os.ErrNotExist):
 		return r, nil
+	case errors.Is(err, errDamaged):
+		slog.Error("reservations of this host are lost until a controller sends them again", "error", err)
+		return r, nil
 	case err != nil:
 		return r, err
 	}
 	// A field that this version does not know is of a newer agent that ran here before.
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(stored.List, r.list); err != nil {
-		return r, fmt.Errorf("%s is damaged: %w", filepath.Join(dir, reservationsFile), err)
+		slog.Error("reservations of this host are lost until a controller sends them again", "path", filepath.Join(dir, reservationsFile), "error", err)
+		r.list = &agents.Reservations{}
+		return r, nil
 	}
 	r.authority, r.desired = stored.Controller, desiredReservations(r.list)
 	return r, nil

@@ -109,8 +109,8 @@ func TestOpenDamagedReservations(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, reservationsFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenReservations(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
-			t.Errorf("%s: %v", text, err)
+		if r, err := OpenReservations(dir); err != nil || len(r.desired.Reservations) > 0 {
+			t.Errorf("%s: %v, %v", text, r.desired.Reservations, err)
 		}
 	}
 	text := `{"service": "ca", "list": {"reservations": [{"key": "a", "strange": 1}], "strange": {}}}`

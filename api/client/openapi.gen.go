@@ -800,6 +800,9 @@ type CollectiveState struct {
 	// AtNs Time of the state, on the host's monotonic clock, as is since_ns.
 	AtNs *int64 `json:"at_ns,omitempty"`
 
+	// Bottleneck A number of the bottleneck of this part, if the set is divided by bottleneck.
+	Bottleneck *int64 `json:"bottleneck,omitempty"`
+
 	// CgroupMissing The cgroup or unit of the set does not exist.
 	CgroupMissing *bool                  `json:"cgroup_missing,omitempty"`
 	Connections   []CollectiveConnection `json:"connections"`

@@ -28,7 +28,7 @@ type response struct {
 // response.
 type storedResponse struct {
 	response
-	// Request is the hash of the request's method, URI, If-Match and body.
+	// Request is the hash of the request's method, URI, If-Match, If-None-Match and body.
 	Request string    `json:"request"`
 	At      time.Time `json:"at"`
 	// Refusal, if set, is the refusal that a repeat gets, because the response has a secret and is not stored.
@@ -40,6 +40,7 @@ type changeRequest struct {
 	tx       *store.Tx
 	by       store.Token
 	ifMatch  string // If-Match; "" if the request has none
+	create   bool   // If-None-Match is *: the resource must not exist
 	resource string // the changed resource, for the audit log
 	// secretRefusal, if set, marks a response with a secret, which is not stored: a repeat with the same
 	// Idempotency-Key gets this text as a refusal.
@@ -74,7 +75,7 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 		return
 	}
 	by := principalOf(r)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", r.Method, r.URL.RequestURI(), r.Header.Get("If-Match"), body))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s%s\n%s", r.Method, r.URL.RequestURI(), r.Header.Get("If-Match"), r.Header.Get("If-None-Match"), body))
 	request := hex.EncodeToString(sum[:])
 	again := ""
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
@@ -98,7 +99,7 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 				return nil
 			}
 		}
-		c := &changeRequest{tx: tx, by: by, ifMatch: r.Header.Get("If-Match")}
+		c := &changeRequest{tx: tx, by: by, ifMatch: r.Header.Get("If-Match"), create: r.Header.Get("If-None-Match") == "*"}
 		var err error
 		if out, err = decide(c); err != nil {
 			return err
@@ -154,9 +155,12 @@ func etag(text []byte) string {
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-// checkIfMatch refuses a change whose If-Match is not the ETag of the current resource. current is nil if
-// the resource does not exist.
+// checkIfMatch refuses a change whose If-Match is not the ETag of the current resource, or whose If-None-Match is * if
+// there is one. current is nil if the resource does not exist.
 func (c *changeRequest) checkIfMatch(current any) error {
+	if c.create && current != nil {
+		return refuse(http.StatusPreconditionFailed, "the resource exists already: If-None-Match: * creates only")
+	}
 	if c.ifMatch == "" {
 		return nil
 	}

@@ -20,8 +20,9 @@ const (
 	// maxLiveInterval is the interval of requests for a path of which no change is announced: usage records, for
 	// one, grow without a report. It is the interval of all requests if nothing announces changes.
 	maxLiveInterval = 5 * time.Second
-	// keepaliveInterval is the interval of the events that keep an idle stream open.
-	keepaliveInterval = 15 * time.Second
+	// keepaliveInterval is the interval of the events by which a client knows that the stream is still there: the dashboard takes what it shows for stale after 4 s
+	// without an event.
+	keepaliveInterval = 1500 * time.Millisecond
 )
 
 // liveEvent is an event with the response of a path.

@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -102,7 +104,48 @@ func (s *Server) find(pattern, method string) (path string, item *openapi3.PathI
 	if item = s.spec.Paths.Find(path); item == nil {
 		return path, nil, nil
 	}
+	if method == http.MethodHead { // the server sends no body
+		method = http.MethodGet
+	}
 	return path, item, item.GetOperation(method)
+}
+
+// unknownQuery refuses a query parameter that an operation does not have: a slip in the name of one would change what the request does.
+func unknownQuery(query url.Values, item *openapi3.PathItem, o *openapi3.Operation) error {
+	var known []string
+	for _, p := range append(slices.Clone(item.Parameters), o.Parameters...) {
+		if p.Value.In == openapi3.ParameterInQuery {
+			known = append(known, p.Value.Name)
+		}
+	}
+	slices.Sort(known)
+	var fields []Field
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		message := "unknown query parameter: this operation has none"
+		if len(known) > 0 {
+			message = "unknown query parameter: this operation has " + strings.Join(known, ", ")
+		}
+		fields = append(fields, Field{name, message})
+	}
+	if fields == nil {
+		return nil
+	}
+	return &Refusal{Status: http.StatusBadRequest, Detail: "the request has an unknown query parameter", Fields: fields}
+}
+
+// methods returns the methods of a path, for a request whose method it does not have; none if there is no such path.
+func (s *Server) methods(r *http.Request) (all []string) {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		other := r.WithContext(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "/" && pattern != "" {
+			all = append(all, method)
+		}
+	}
+	return all
 }
 
 // ForwardedHeader marks a request that another controller has forwarded. Any client may set it: it only keeps this

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
+	"slices"
 
 	"headgate.dev/headgate/store"
 )
@@ -69,26 +71,55 @@ func get[Doc any](s *Server, r *http.Request, key string, missing *Refusal) (v D
 	return v, err
 }
 
-// pageOf returns a page of a list that is in memory.
+// cursorNames is the number of items that the cursor of a list in memory names: the last ones of the page, any of which may have been deleted when the next page is
+// requested.
+const cursorNames = 8
+
+// pageOf returns a page of a list that is in memory. It begins after the last item of the page before that still exists.
 func pageOf[T any](all []T, name func(T) string, after *string, limit *int) (page[T], error) {
-	from, err := cursor(after)
+	text, err := cursor(after)
 	if err != nil {
 		return page[T]{}, err
 	}
-	if from != "" {
-		for i, v := range all {
-			if name(v) == from {
-				all = all[i+1:]
+	if text != "" {
+		var from listCursor
+		if json.Unmarshal([]byte(text), &from) != nil {
+			return page[T]{}, invalidCursor()
+		}
+		begin := max(from.Count-len(from.Names), 0) // if none of them exists
+		for _, one := range from.Names {
+			if i := slices.IndexFunc(all, func(v T) bool { return name(v) == one }); i >= 0 {
+				begin = i + 1
 				break
 			}
 		}
+		all = all[min(begin, len(all)):]
 	}
 	out := page[T]{Items: append([]T{}, all...)}
 	if n := valueOr(limit, defaultPageSize); len(all) > n {
 		out.Items = out.Items[:n]
-		out.Next = base64.RawURLEncoding.EncodeToString([]byte(name(all[n-1])))
+		next := listCursor{Count: n}
+		for i := n - 1; i >= max(n-cursorNames, 0); i-- {
+			next.Names = append(next.Names, name(all[i]))
+		}
+		if text != "" {
+			var before listCursor
+			_ = json.Unmarshal([]byte(text), &before) // it was read above
+			next.Count += before.Count
+		}
+		text, err := json.Marshal(next)
+		if err != nil {
+			return out, err
+		}
+		out.Next = base64.RawURLEncoding.EncodeToString(text)
 	}
 	return out, nil
+}
+
+// listCursor is the end of a page of a list in memory: the names of its last items, the last one first, and the number of items up to there.
+type listCursor struct {
+	Names []string `json:"names"`
+	Count int      `json:"count"`
 }
 
 // cursor decodes the cursor of a page.
@@ -98,9 +129,13 @@ func cursor(after *string) (string, error) {
 	}
 	text, err := base64.RawURLEncoding.DecodeString(*after)
 	if err != nil {
-		return "", &Refusal{Status: http.StatusBadRequest, Detail: "after is not a valid page cursor: use next of the previous page", Fields: []Field{{"after", "not a valid page cursor"}}}
+		return "", invalidCursor()
 	}
 	return string(text), nil
+}
+
+func invalidCursor() error {
+	return &Refusal{Status: http.StatusBadRequest, Detail: "after is not a valid page cursor: use next of the previous page", Fields: []Field{{"after", "not a valid page cursor"}}}
 }
 
 // valueOr returns an optional value, or otherwise if the value is absent.

@@ -82,6 +82,9 @@ func problem(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(refusal.RetryAfter))
 	}
+	if refusal.Status == http.StatusRequestEntityTooLarge || refusal.Status == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close") // the rest of the body may still come
+	}
 	if refusal.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}

@@ -109,6 +109,11 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	s.mux = http.NewServeMux()
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if methods := s.methods(r); len(methods) > 0 {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			problem(w, r, refuse(http.StatusMethodNotAllowed, "path %s does not have the method %s: use %s", r.URL.Path, r.Method, strings.Join(methods, ", ")))
+			return
+		}
 		problem(w, r, refuse(http.StatusNotFound, "path %s not found", r.URL.Path))
 	})
 	out := HandlerWithOptions(s, StdHTTPServerOptions{
@@ -178,6 +183,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
+	}
+	if err := unknownQuery(r.URL.Query(), item, operation); err != nil {
+		return r, err
 	}
 	most := int64(maxBody)
 	if rules.largeBody {

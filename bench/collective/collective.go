@@ -16,7 +16,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		About: about,
 		Rows:  rows,
 		Seed:  d.Seed(),
-		Cases: slices.Concat(seedCases(d), bothCases(d), fastCases(), floorCases(d), restartCases(), twoCases(), []bench.Case{calmCase()}, unfairCases(), costCases()),
+		Cases: slices.Concat(seedCases(d), bothCases(d), restartCases(), twoCases(), []bench.Case{foundCase(d)}, fastCases(), floorCases(d), []bench.Case{calmCase()}, unfairCases(), costCases()),
 	}
 }
 

@@ -39,6 +39,7 @@ type set struct {
 	// bottleneck is the link that sets have in common by weight; "" is none.
 	bottleneck string
 	weight     float64
+	per        string // destination or bottleneck; "" is neither
 }
 
 // daemon is "headgate collective run", as a user would start it.
@@ -136,6 +137,9 @@ func configOf(sets []set) string {
 		fmt.Fprintf(&b, "kind: Collective\nname: %s\nlaw: %s\ncgroup: /\n", s.name, s.scaleControl)
 		if s.bottleneck != "" {
 			fmt.Fprintf(&b, "bottleneck: %s\nweight: %v\n", s.bottleneck, s.weight)
+		}
+		if s.per != "" {
+			fmt.Fprintf(&b, "per: %s\n", s.per)
 		}
 		b.WriteString("match:\n")
 		for _, r := range s.rules {

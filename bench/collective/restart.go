@@ -14,12 +14,12 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// Times of a restart case: members learn, rivals begin, then something happens, and proportions have restartBack to come back.
-const (
-	restartLearns = 15 * time.Second
-	restartSettle = 5 * time.Second
-	restartCount  = 20 * time.Second
-	restartBack   = 5 * time.Second
+// restartTimes are those of a restart case: members learn, rivals begin, then something happens, and proportions have back to come back.
+type restartTimes struct{ learns, settle, count, back time.Duration }
+
+var (
+	restartFull  = restartTimes{15 * time.Second, 5 * time.Second, 20 * time.Second, 5 * time.Second}
+	restartQuick = restartTimes{8 * time.Second, 3 * time.Second, 8 * time.Second, 5 * time.Second}
 )
 
 // What happens under congestion.
@@ -37,6 +37,7 @@ type restartCase struct {
 	rtt     time.Duration
 	members string // congestion control
 	smoke   bool
+	restartTimes
 }
 
 func restartCases() (out []bench.Case) {
@@ -46,7 +47,7 @@ func restartCases() (out []bench.Case) {
 				rate unit.Rate
 				rtt  time.Duration
 			}{{50 * unit.Mbit, 20 * time.Millisecond}, {20 * unit.Mbit, 80 * time.Millisecond}} {
-				out = append(out, restartCase{what, path.rate, path.rtt, members, members == "cubic" && path.rate == 50*unit.Mbit}.bench(fmt.Sprint("restart/", i, members)))
+				out = append(out, restartCase{what: what, rate: path.rate, rtt: path.rtt, members: members, smoke: what == killed && members == "cubic" && path.rate == 50*unit.Mbit}.bench(fmt.Sprint("restart/", i, members)))
 			}
 		}
 	}
@@ -61,9 +62,10 @@ func (c restartCase) bench(batch string) bench.Case {
 			bench.NewClaim(id+"/parts", "largest deviation of a member from its proportion, from 5 s after it on", proportionOff, plain),
 			bench.NewClaim(id+"/rate", "change of what the set carries, from 5 s after it on", rateKept, plain),
 		},
-		Takes:     func(bool) time.Duration { return c.length() + 5*time.Second },
-		Alongside: func(bool) string { return batch },
+		Takes:     func(quick bool) time.Duration { return c.at(quick).length() + 5*time.Second },
+		Alongside: func(quick bool) string { return alongside(quick, batch) },
 		Run: func(ctx context.Context, r *bench.Run) error {
+			c := c.at(r.Quick)
 			all, err := runEach([]string{plain, ours}, 2, func(name string) (restartResult, error) { return c.run(ctx, name) })
 			if err != nil {
 				return err
@@ -86,10 +88,15 @@ func (c restartCase) bench(batch string) bench.Case {
 	return measured
 }
 
-// happens is when it happens, length how long a run takes.
-func (c restartCase) happens() time.Duration { return restartLearns + restartSettle + restartCount }
+func (c restartCase) at(quick bool) restartCase {
+	c.restartTimes = bench.Pick(quick, restartQuick, restartFull)
+	return c
+}
 
-func (c restartCase) length() time.Duration { return c.happens() + restartBack + restartCount }
+// happens is when it happens, length how long a run takes.
+func (c restartCase) happens() time.Duration { return c.learns + c.settle + c.count }
+
+func (c restartCase) length() time.Duration { return c.happens() + c.back + c.count }
 
 // restartResult is the rates of the members in bit/s.
 type restartResult struct{ before, after []float64 }
@@ -128,7 +135,7 @@ func (c restartCase) run(ctx context.Context, name string) (out restartResult, e
 	if c.what == reconnected {
 		first = c.happens()
 	}
-	s, err := session(0, first, c.flows(port, restartLearns))
+	s, err := session(0, first, c.flows(port, c.learns))
 	if err != nil {
 		return out, err
 	}
@@ -146,8 +153,8 @@ func (c restartCase) run(ctx context.Context, name string) (out restartResult, e
 	if err != nil {
 		return out, err
 	}
-	got, from := s.Wait(), c.happens()+restartBack
-	if out.before, err = rates(got, restartLearns+restartSettle, c.happens()); err != nil {
+	got, from := s.Wait(), c.happens()+c.back
+	if out.before, err = rates(got, c.learns+c.settle, c.happens()); err != nil {
 		return out, err
 	}
 	if c.what == reconnected {
@@ -155,9 +162,9 @@ func (c restartCase) run(ctx context.Context, name string) (out restartResult, e
 		if err != nil {
 			return out, err
 		}
-		got, from = again.Wait(), restartBack
+		got, from = again.Wait(), c.back
 	}
-	out.after, err = rates(got, from, from+restartCount)
+	out.after, err = rates(got, from, from+c.count)
 	return out, err
 }
 
@@ -187,7 +194,7 @@ func (c restartCase) rivals(port uint16) (all []traffic.Flow) {
 	for i := range 4 {
 		all = append(all, traffic.Flow{
 			Name: fmt.Sprint("rival", i), From: "server", To: "client", Protocol: traffic.TCP, DstPort: port + 8 + uint16(i), Congestion: "cubic",
-			Schedule: []traffic.Step{{Rate: 0}, {At: restartLearns, Rate: traffic.Unlimited}},
+			Schedule: []traffic.Step{{Rate: 0}, {At: c.learns, Rate: traffic.Unlimited}},
 		})
 	}
 	return all

@@ -35,6 +35,7 @@ var rows = []bench.Row{
 	{ID: "carried", What: "the paper's 72 cases: >= plain TCP's x 0.95 at 2 and 4 Mbit/s, >= 0.9 at 8"},
 	{ID: "restart", What: "kill -9 and upgrade under congestion; members reconnect; pools of 50 short connections: proportions back <= 5 s, within 7 %; rate within 5 % of before"},
 	{ID: "two", What: "two and three sets on one bottleneck, weights between sets: each within 10 % of its due"},
+	{ID: "found", What: "50 drawn topologies with known shared bottlenecks: precision >= 0.95, recall >= 0.9"},
 	{ID: "ratio", What: "DB1:DB2 within 5 % of the ratio really offered, every case (report where plain TCP holds it too, and take no credit)"},
 	{ID: "losses", What: "DB retransmissions <= 20 % of plain TCP's or <= 0.1 % of segments (half queue and equal priority: <= 50 %); none at 4 Mbit/s, full queue, AF31"},
 	{ID: "smooth", What: "at 8 Mbit/s: variation of DB1's rate beyond that of its offered load <= half of plain TCP's"},

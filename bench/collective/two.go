@@ -22,17 +22,16 @@ type twoCase struct {
 	rivals  int
 	members string // congestion control
 	smoke   bool
+	quick   bool // it is part of one
 }
 
 // twoShares are the parts of the members of each set.
 var twoShares = []float64{4, 2, 1}
 
-// Times of a case with several sets.
-const (
-	twoLearns = 15 * time.Second
-	twoSettle = 10 * time.Second
-	twoCounts = 30 * time.Second
-)
+// learns, settles and counts are the times of a case with several sets.
+func (c twoCase) learns() time.Duration  { return bench.Pick(c.quick, 8*time.Second, 15*time.Second) }
+func (c twoCase) settles() time.Duration { return bench.Pick(c.quick, 5*time.Second, 10*time.Second) }
+func (c twoCase) counts() time.Duration  { return bench.Pick(c.quick, 15*time.Second, 30*time.Second) }
 
 const twoRate, twoRTT = 50 * unit.Mbit, 20 * time.Millisecond
 
@@ -43,7 +42,7 @@ func twoCases() (out []bench.Case) {
 		for _, members := range []string{"cubic", "reno"} {
 			for _, rivals := range []int{0, 4} {
 				c.members, c.rivals = members, rivals
-				c.smoke = c.sets == 2 && members == "cubic" && rivals == 4
+				c.smoke = c.sets == 2 && c.weights != nil && members == "cubic" && rivals == 4
 				out = append(out, c.bench(fmt.Sprint("two/", len(out)/2)))
 			}
 		}
@@ -72,9 +71,13 @@ func (c twoCase) bench(batch string) bench.Case {
 			bench.NewClaim(id+"/parts", "largest deviation of a member from its proportion in its set", proportionOff, plain),
 			bench.NewClaim(id+"/total", "what all sets carry, of plain TCP's", aggregate),
 		},
-		Takes:     func(bool) time.Duration { return c.length() + 3*time.Second },
-		Alongside: func(bool) string { return batch },
+		Takes: func(quick bool) time.Duration {
+			c.quick = quick
+			return c.length() + 3*time.Second
+		},
+		Alongside: func(quick bool) string { return alongside(quick, batch) },
 		Run: func(ctx context.Context, r *bench.Run) error {
+			c.quick = r.Quick
 			all, err := runEach([]string{plain, ours}, 2, func(name string) ([][]float64, error) { return c.run(ctx, name) })
 			if err != nil {
 				return err
@@ -124,7 +127,7 @@ func total(sets [][]float64) (sum float64, each []float64) {
 	return sum, each
 }
 
-func (c twoCase) length() time.Duration { return twoLearns + twoSettle + twoCounts }
+func (c twoCase) length() time.Duration { return c.learns() + c.settles() + c.counts() }
 
 // run returns the rates of the members in bit/s, by set.
 func (c twoCase) run(ctx context.Context, name string) (out [][]float64, err error) {
@@ -148,13 +151,13 @@ func (c twoCase) run(ctx context.Context, name string) (out [][]float64, err err
 		for i, share := range twoShares {
 			at := s*len(twoShares) + i
 			need := unit.Rate(0.84 * float64(twoRate) * share / 7 / float64(c.sets))
-			flow(fmt.Sprintf("member%d-%d", s, i), at, c.members, []traffic.Step{{Rate: need}, {At: twoLearns, Rate: traffic.Unlimited}})
+			flow(fmt.Sprintf("member%d-%d", s, i), at, c.members, []traffic.Step{{Rate: need}, {At: c.learns(), Rate: traffic.Unlimited}})
 			of.rules = append(of.rules, fmt.Sprintf("dport: %d", int(port)+at))
 		}
 		sets = append(sets, of)
 	}
 	for i := range c.rivals {
-		flow(fmt.Sprint("rival", i), 16+i, "cubic", []traffic.Step{{Rate: 0}, {At: twoLearns, Rate: traffic.Unlimited}})
+		flow(fmt.Sprint("rival", i), 16+i, "cubic", []traffic.Step{{Rate: 0}, {At: c.learns(), Rate: traffic.Unlimited}})
 	}
 	d, err := watch(ctx, sets...)
 	if err != nil {
@@ -172,7 +175,7 @@ func (c twoCase) run(ctx context.Context, name string) (out [][]float64, err err
 			if f.Error != "" {
 				return nil, fmt.Errorf("flow %s: %s", f.Name, f.Error)
 			}
-			iv := f.Between(twoLearns+twoSettle, c.length())
+			iv := f.Between(c.learns()+c.settles(), c.length())
 			members = append(members, float64(iv.DeliveredBytes)*8/iv.Seconds)
 		}
 		out = append(out, members)

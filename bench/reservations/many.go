@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -94,12 +95,6 @@ func cycleOfMany(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	// The target is of one processor.
-	for _, pid := range bench.Family(c.controller().Process().Pid) {
-		if err := bench.UseOneProcessor(pid); err != nil {
-			return err
-		}
-	}
 	// Nothing is reserved.
 	quiet := bench.Pick(r.Quick, 5*time.Second, 20*time.Second)
 	usage := func(during func() error) (milliseconds float64, err error) {
@@ -107,8 +102,20 @@ func cycleOfMany(ctx context.Context, r *bench.Run) (err error) {
 		err = during()
 		return (c.controller().Usage() - before) / time.Since(began).Seconds() * cycle.Seconds() * 1000, err
 	}
+	// The target is of one processor; reservations are made on all.
+	processors := func(n int) error {
+		for _, pid := range bench.Family(c.controller().Process().Pid) {
+			if err := bench.UseProcessors(pid, n); err != nil {
+				return err
+			}
+		}
+		return bench.Sleep(ctx, 3*time.Second) // until the program has noticed
+	}
+	if err := processors(1); err != nil {
+		return err
+	}
 	without, err := usage(func() error { return bench.Sleep(ctx, quiet) })
-	if err != nil {
+	if err = errors.Join(err, processors(runtime.NumCPU())); err != nil {
 		return err
 	}
 	var ends [][2]int
@@ -134,6 +141,9 @@ func cycleOfMany(ctx context.Context, r *bench.Run) (err error) {
 	}
 	if _, err := c.settle(ctx, 5*time.Second, 2*time.Minute); err != nil {
 		r.Sheet(bench.Ours).Note("cycle/idle", "%v", err)
+	}
+	if err := processors(1); err != nil {
+		return err
 	}
 	sheet := r.Sheet(bench.Ours)
 	// Nothing changes.

@@ -122,7 +122,7 @@ func sameRules(a, b collective.Policy) bool {
 func (h *Host) updateSet(s, next *set) {
 	moved, before := s.cgroup != next.cgroup, s.policy
 	s.policy, s.users, s.cgroup = next.policy, next.users, next.cgroup
-	if s.policy.PaperControl != before.PaperControl || s.policy.PerDestination != before.PerDestination || s.policy.Bottleneck != before.Bottleneck {
+	if s.policy.PaperControl != before.PaperControl || s.policy.PerDestination != before.PerDestination || s.policy.PerBottleneck != before.PerBottleneck || s.policy.Bottleneck != before.Bottleneck {
 		// These need other control cycles.
 		members := s.members
 		s.parts, s.members = next.parts, next.members

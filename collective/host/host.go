@@ -195,6 +195,7 @@ func (h *Host) Look() {
 			for _, p := range s.parts {
 				p.wait(min(took, 2*slowTick))
 			}
+			s.regroup()
 			s.learn(now, min(took, 2*slowTick), now-h.began > restoreFor)
 		}
 		if now-h.keeper.at >= keepEvery {

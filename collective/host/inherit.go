@@ -1,7 +1,9 @@
 package host
 
 import (
+	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/collective"
@@ -108,10 +110,48 @@ func (s *set) learn(now, took time.Duration, complete bool) {
 
 // controlled reports whether connections of a role are controlled now.
 func (s *set) controlled(r collective.Role) bool {
-	to := netip.Addr{}
-	if s.policy.PerDestination {
-		to = r.Remote
+	for _, p := range s.parts {
+		if p.control.Controlling() && (!s.policy.PerDestination || p.to == r.Remote) {
+			return true
+		}
 	}
-	p := s.parts[to]
-	return p != nil && p.control.Controlling()
+	return false
+}
+
+// maxStarts bounds the roles whose new connections begin with a cap.
+const maxStarts = 64
+
+// start caps new connections of roles with short ones, while the set is controlled. Where sets or destinations have controls of their own a connection's is not known
+// when it begins.
+func (s *set) start(table *sockops.Table, until time.Duration) {
+	p := s.parts[partKey{}]
+	if p == nil || p.learns == nil || s.policy.Bottleneck != "" || !p.control.Controlling() {
+		return
+	}
+	n := 0
+	for role := range s.needs.Pools {
+		if n++; n > maxStarts {
+			return
+		}
+		rate, _ := s.needs.Assume(role, s.young[role]+1)
+		c, ok := p.learns.NewCap(rate)
+		if !ok {
+			return
+		}
+		if err := table.Start(s.number, s.ruleIndex(role), role, pace(c.Rate), window(c.Window, startSegment), until); err != nil {
+			slog.Debug("cannot cap new connections", "set", s.policy.Name, "error", err)
+			return
+		}
+	}
+}
+
+// startSegment is taken for the segment size of a new connection: that of 1500 bytes with timestamps.
+const startSegment = 1448
+
+// ruleIndex returns the index of the rule of a role, 0 without rules.
+func (s *set) ruleIndex(r collective.Role) int {
+	return max(slices.IndexFunc(s.policy.Rules, func(of collective.Rule) bool {
+		of.Weight = 0
+		return of == r.Rule
+	}), 0)
 }

@@ -36,15 +36,18 @@ type set struct {
 	cgroup    cgroupRef
 	lastError string        // last logged error of looking up the cgroup
 	since     time.Duration // when the set was created
-	// parts are by destination, or only one with the zero Addr; members are those of all
+	// parts are by destination or bottleneck, or only one with the zero partKey; members are those of all
 	// parts.
-	parts   map[netip.Addr]*part
+	parts   map[partKey]*part
 	members map[collective.ID]*member
 	over    []Congestion // that have ended since the last look
 	// bottlenecks are those of the host, which sets may have in common.
 	bottlenecks bottlenecks
 	needs       *collective.Needs
 	young       map[collective.Role]int // connections whose own need is not known
+	found       collective.Bottlenecks
+	// agreed is for how many slow ticks connections, by their IDs in order, have been found to share a bottleneck.
+	agreed map[string]int
 	// restored are connections of an earlier process that have not been seen since.
 	restored map[collective.ID]keptConnection
 }
@@ -75,9 +78,15 @@ type cgroupRef struct {
 	id   uint64
 }
 
+// partKey identifies a part: the destination, or the first connection that was found at a bottleneck.
+type partKey struct {
+	to         netip.Addr
+	bottleneck collective.ID
+}
+
 // part is the connections that are controlled together.
 type part struct {
-	to        netip.Addr
+	partKey
 	control   control
 	learns    *collective.Control // control, if it is Headgate's
 	members   map[collective.ID]*member
@@ -111,7 +120,7 @@ type member struct {
 }
 
 func newSet(p collective.Policy) (*set, error) {
-	s := &set{policy: p, number: number(p.Name), since: sockops.Now(), parts: map[netip.Addr]*part{}, members: map[collective.ID]*member{}, needs: &collective.Needs{}, young: map[collective.Role]int{}, restored: map[collective.ID]keptConnection{}}
+	s := &set{policy: p, number: number(p.Name), since: sockops.Now(), parts: map[partKey]*part{}, members: map[collective.ID]*member{}, needs: &collective.Needs{}, young: map[collective.Role]int{}, restored: map[collective.ID]keptConnection{}}
 	for _, name := range p.Join {
 		n, err := ask.User(name)
 		if err != nil {
@@ -119,8 +128,8 @@ func newSet(p collective.Policy) (*set, error) {
 		}
 		s.users = append(s.users, n)
 	}
-	if !p.PerDestination && p.Bottleneck == "" {
-		s.part(netip.Addr{})
+	if !p.PerDestination && !p.PerBottleneck && p.Bottleneck == "" {
+		s.part(partKey{})
 	}
 	return s, nil
 }
@@ -151,19 +160,19 @@ func (s *set) find() (moved bool, err error) {
 	return moved, nil
 }
 
-// part returns the part of a destination.
-func (s *set) part(to netip.Addr) *part {
-	p := s.parts[to]
+// part returns the part of a destination or bottleneck.
+func (s *set) part(k partKey) *part {
+	p := s.parts[k]
 	if p == nil {
-		p = &part{to: to, members: map[collective.ID]*member{}}
+		p = &part{partKey: k, members: map[collective.ID]*member{}}
 		if s.policy.PaperControl {
 			p.control = &collective.PaperControl{}
 		} else {
-			p.learns = s.bottlenecks.control(s.policy.Bottleneck, to)
+			p.learns = s.bottlenecks.control(s.policy.Bottleneck, k.to)
 			p.control = p.learns
 		}
 		p.phase.begin(sockops.Now(), false)
-		s.parts[to] = p
+		s.parts[k] = p
 	}
 	return p
 }
@@ -189,11 +198,14 @@ func (s *set) pause() time.Duration {
 
 // addConnection makes a connection a member.
 func (s *set) addConnection(c *sockops.Connection) *member {
-	to := netip.Addr{}
-	if s.policy.PerDestination {
-		to = c.Remote.Addr()
+	k := partKey{}
+	switch {
+	case s.policy.PerDestination:
+		k.to = c.Remote.Addr()
+	case s.policy.PerBottleneck:
+		k.bottleneck = c.ID // until it is found with others
 	}
-	p := s.part(to)
+	p := s.part(k)
 	m := &member{Connection: c, part: p, since: sockops.Now(), role: s.role(c.Passive, c.Joined, c.Local, c.Remote), weight: s.policy.Weight(c.Local, c.Remote)}
 	if c.Joined {
 		m.weight = c.Weight
@@ -246,6 +258,9 @@ func (s *set) observe(c *sockops.Connection) {
 		r.Events |= collective.FastRetransmit
 	}
 	p.control.Observe(c.ID, r)
+	if s.policy.PerBottleneck {
+		s.found.Observe(c.ID, r)
+	}
 }
 
 // remove removes a connection, and its destination if that has no other connection.
@@ -261,15 +276,25 @@ func (s *set) remove(id collective.ID) {
 	delete(s.members, id)
 	delete(p.members, id)
 	p.control.Remove(id)
-	if s.policy.PerDestination && len(p.members) == 0 {
-		if p.phase.controlling {
-			s.over = append(s.over, p.endCongestion(s.policy.Name, sockops.Now()))
-		}
-		delete(s.parts, p.to)
+	s.found.Remove(id)
+	s.removeEmpty(p)
+}
+
+// removeEmpty removes a part without connections, if the set has several.
+func (s *set) removeEmpty(p *part) {
+	if p.partKey == (partKey{}) || len(p.members) > 0 {
+		return
 	}
+	if p.phase.controlling {
+		s.over = append(s.over, p.endCongestion(s.policy.Name, sockops.Now()))
+	}
+	delete(s.parts, p.partKey)
 }
 
 func (s *set) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
+	if !dry {
+		s.start(table, now+lease)
+	}
 	for _, p := range s.parts {
 		if p.applyCaps(table, now, dry) {
 			s.turn(p, now)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -20,6 +19,8 @@ type State struct {
 	Set string `json:"set"`
 	// Destination is the remote address, for a set with parts by destination.
 	Destination string `json:"destination,omitempty"`
+	// Bottleneck is a number of the bottleneck, for a set with parts by bottleneck.
+	Bottleneck collective.ID `json:"bottleneck,omitempty"`
 	// Waiting is set if the cgroup, or unit, does not exist.
 	Waiting bool `json:"cgroup_missing,omitempty"`
 	// Error is the error that keeps the set from its desired state, as the controller
@@ -75,16 +76,21 @@ func (h *Host) State() (out []State) {
 		if len(s.parts) == 0 { // no connection yet
 			out = append(out, State{Set: s.policy.Name, At: now, Since: s.since, Waiting: s.waiting(), Connections: []ConnectionState{}})
 		}
-		for _, to := range slices.SortedFunc(maps.Keys(s.parts), netip.Addr.Compare) {
-			state := s.parts[to].state()
-			state.Set, state.At, state.Waiting, state.Notice = s.policy.Name, now, s.waiting(), s.parts[to].notice(now)
-			if to.IsValid() {
-				state.Destination = to.String()
+		for _, k := range slices.SortedFunc(maps.Keys(s.parts), partKey.compare) {
+			state := s.parts[k].state()
+			state.Set, state.At, state.Waiting, state.Notice = s.policy.Name, now, s.waiting(), s.parts[k].notice(now)
+			if k.to.IsValid() {
+				state.Destination = k.to.String()
 			}
+			state.Bottleneck = k.bottleneck
 			out = append(out, state)
 		}
 	}
 	return out
+}
+
+func (k partKey) compare(o partKey) int {
+	return cmp.Or(k.to.Compare(o.to), cmp.Compare(k.bottleneck, o.bottleneck))
 }
 
 // waiting reports whether the set's cgroup does not exist.

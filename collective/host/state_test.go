@@ -1,7 +1,6 @@
 package host
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
@@ -44,7 +43,7 @@ func TestFirstRetransmits(t *testing.T) {
 		c.ID = 1
 		s.observe(&c)
 	}
-	if got := s.part(netip.Addr{}).state().Resent; got != 0.1 {
+	if got := s.part(partKey{}).state().Resent; got != 0.1 {
 		t.Errorf("the retransmitted fraction is %v, want 0.1", got)
 	}
 }

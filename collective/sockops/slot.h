@@ -62,6 +62,20 @@ struct life {
 	__u32 local[4], remote[4];
 };
 
+/* What a new connection begins with while its set is controlled: start and startKey in start.go. A short connection ends
+ * before the daemon has a reading of it. */
+struct start_key {
+	__u32 set;
+	__u16 rule; /* index */
+	__u16 port; /* of the service, as in host order */
+	__u32 passive;
+};
+
+struct start {
+	__u64 lease_until_ns;
+	__u32 pace, window; /* as in a slot */
+};
+
 /* A rule of a set: rule in rule.go. */
 #define MAX_RULES 16
 

@@ -47,3 +47,13 @@ func TestLife(t *testing.T) {
 	c := btf.UnderlyingType(spec.Maps[pinLives].Value).(*btf.Struct)
 	sameLayout(t, c, reflect.TypeFor[life]())
 }
+
+func TestStart(t *testing.T) {
+	spec, err := loadSockops()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := spec.Maps[pinStarts]
+	sameLayout(t, btf.UnderlyingType(m.Key).(*btf.Struct), reflect.TypeFor[startKey]())
+	sameLayout(t, btf.UnderlyingType(m.Value).(*btf.Struct), reflect.TypeFor[start]())
+}

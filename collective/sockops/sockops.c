@@ -104,6 +104,13 @@ struct {
 	__type(value, struct life);
 } lives SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct start_key);
+	__type(value, struct start);
+} starts SEC(".maps");
+
 /* The state of a connection, which the kernel frees with the socket. */
 struct held {
 	__u32 slot;
@@ -177,6 +184,7 @@ static __always_inline int in_prefix(const volatile __u32 *net, const volatile _
 	return 1;
 }
 
+/* matches_rules returns 1 and the index of the rule that matches, or 0 for none. */
 static __always_inline int matches_rules(const __u32 *local, const __u32 *remote, __u32 lport, __u32 rport)
 {
 	if (!rules_n)
@@ -189,7 +197,7 @@ static __always_inline int matches_rules(const __u32 *local, const __u32 *remote
 		if (lport < r->local_from || lport > r->local_to || rport < r->remote_from || rport > r->remote_to)
 			continue;
 		if (in_prefix(r->local, r->local_mask, local) && in_prefix(r->remote, r->remote_mask, remote))
-			return 1;
+			return 1 + i;
 	}
 	return 0;
 }
@@ -273,6 +281,8 @@ static __always_inline struct slot *allocate_slot(struct held *h, const struct e
 	return s;
 }
 
+static __always_inline void begin_capped(struct bpf_sock_ops *ctx, struct held *h, struct slot *s, __u32 rule);
+
 /* join adds a connection to the set when it is established, and enables its callbacks. */
 static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 {
@@ -281,6 +291,7 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp;
 	struct endpoints e = {.passive = passive};
+	__u32 rule;
 
 	if (!sk)
 		return;
@@ -304,7 +315,8 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	} else {
 		e.local[2] = e.remote[2] = bpf_htonl(0xffff);
 	}
-	if (!matches_rules(e.local, e.remote, e.lport, e.rport))
+	rule = matches_rules(e.local, e.remote, e.lport, e.rport);
+	if (!rule)
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h)
@@ -323,6 +335,7 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	/* Set the cookie last: to the daemon a slot with a cookie is in use. */
 	s->cookie = bpf_get_socket_cookie(ctx);
 	report(s, h->slot, 0, 0);
+	begin_capped(ctx, h, s, rule - 1);
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 }
 
@@ -469,6 +482,24 @@ static __always_inline void set_clamp(struct bpf_sock_ops *ctx, struct held *h, 
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &value, sizeof(value));
 	if (!packets)
 		keep_window(ctx);
+}
+
+/* begin_capped applies what a new connection begins with. The daemon's first cap of the connection has another version. */
+static __always_inline void begin_capped(struct bpf_sock_ops *ctx, struct held *h, struct slot *s, __u32 rule)
+{
+	struct start_key k = {.set = set_of, .rule = rule, .port = s->passive ? s->local_port : s->remote_port, .passive = s->passive};
+	struct start *b = bpf_map_lookup_elem(&starts, &k);
+
+	if (!b || bpf_ktime_get_ns() > b->lease_until_ns)
+		return;
+	s->owner = s->cookie;
+	s->lease_until_ns = b->lease_until_ns;
+	s->pace = b->pace;
+	s->window = b->window;
+	set_pacing(ctx, h, s->pace);
+	set_clamp(ctx, h, s->window);
+	s->paced = h->paced ? s->pace : 0;
+	s->clamped = h->clamped ? s->window : 0;
 }
 
 /* release frees the slot. It lifts the cap completely, because the socket may connect again. */

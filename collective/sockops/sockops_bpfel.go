@@ -20,6 +20,7 @@ const (
 	sockopsMapCounts              = "counts"
 	sockopsMapLives               = "lives"
 	sockopsMapSlots               = "slots"
+	sockopsMapStarts              = "starts"
 	sockopsMapUnused              = "unused"
 	sockopsProgHeadgateAsked      = "headgate_asked"
 	sockopsProgHeadgateCollective = "headgate_collective"
@@ -87,6 +88,7 @@ type sockopsMapSpecs struct {
 	Counts      *ebpf.MapSpec `ebpf:"counts"`
 	Lives       *ebpf.MapSpec `ebpf:"lives"`
 	Slots       *ebpf.MapSpec `ebpf:"slots"`
+	Starts      *ebpf.MapSpec `ebpf:"starts"`
 	Unused      *ebpf.MapSpec `ebpf:"unused"`
 }
 
@@ -126,6 +128,7 @@ type sockopsMaps struct {
 	Counts      *ebpf.Map `ebpf:"counts"`
 	Lives       *ebpf.Map `ebpf:"lives"`
 	Slots       *ebpf.Map `ebpf:"slots"`
+	Starts      *ebpf.Map `ebpf:"starts"`
 	Unused      *ebpf.Map `ebpf:"unused"`
 }
 
@@ -135,6 +138,7 @@ func (m *sockopsMaps) Close() error {
 		m.Counts,
 		m.Lives,
 		m.Slots,
+		m.Starts,
 		m.Unused,
 	)
 }

@@ -23,6 +23,7 @@ type Table struct {
 	lock                  *os.File
 	slots, unused, counts *ebpf.Map
 	connections, lives    *ebpf.Map
+	starts                *ebpf.Map
 	reader                *ringbuf.Reader // of lives
 	record                ringbuf.Record
 	memory                []byte
@@ -44,6 +45,7 @@ const (
 	pinConnections   = "connections"
 	pinCounts        = "counts"
 	pinLives         = "lives"
+	pinStarts        = "starts"
 	linkPrefix       = "set-" // and the set's number
 	otherBuildPrefix = "before-"
 )
@@ -126,7 +128,7 @@ func (t *Table) open(size int) error {
 }
 
 func (t *Table) maps() map[string]**ebpf.Map {
-	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections, pinLives: &t.lives}
+	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections, pinLives: &t.lives, pinStarts: &t.starts}
 }
 
 // create creates the maps. Those of another build are left to its programs, which remain

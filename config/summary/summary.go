@@ -83,6 +83,7 @@ type Collective struct {
 	// Rules counts the rules that select connections of the cgroup or unit; 0 selects all.
 	Rules          int      `json:"rules"`
 	PerDestination bool     `json:"per_destination"`
+	PerBottleneck  bool     `json:"per_bottleneck,omitempty"`
 	Join           []string `json:"join,omitempty"`
 	Seed           bool     `json:"seed_law"`
 	// Bottleneck is the link that sets have in common, SetWeight the weight beside them.
@@ -92,7 +93,7 @@ type Collective struct {
 
 func collectives(set config.Set) (out []Collective) {
 	for _, c := range set.Collectives {
-		out = append(out, Collective{c.File, c.Line, c.Name, c.Cgroup, c.Unit, len(c.Rules), c.PerDestination, c.Join, c.PaperControl, c.Bottleneck, c.SetWeight})
+		out = append(out, Collective{c.File, c.Line, c.Name, c.Cgroup, c.Unit, len(c.Rules), c.PerDestination, c.PerBottleneck, c.Join, c.PaperControl, c.Bottleneck, c.SetWeight})
 	}
 	return out
 }
@@ -115,6 +116,9 @@ func (c Collective) String() string {
 	text := "the connections " + strings.Join(of, ", and those ")
 	if c.PerDestination {
 		text += "; each destination separately"
+	}
+	if c.PerBottleneck {
+		text += "; each bottleneck separately"
 	}
 	if c.Bottleneck != "" {
 		text += fmt.Sprintf("; weight %g on %s", c.SetWeight, c.Bottleneck)

@@ -73,6 +73,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer dir.Close()
+	if err := waitForRoom(ctx, o.Dir); err != nil {
+		return err
+	}
 	var listener net.Listener
 	if o.Metrics != "" {
 		if listener, err = metrics.Listen(o.Metrics); err != nil {

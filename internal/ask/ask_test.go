@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // echo is a response with the content and the user of the request.
@@ -136,30 +138,89 @@ func TestNoSocket(t *testing.T) {
 	}
 }
 
-// One user cannot block the requests of others.
+// One user cannot block the requests of others, and all users together not those of root.
 func TestUserRequestLimit(t *testing.T) {
 	s := &Server{activeRequests: map[uint32]int{}}
 	var leave func()
 	for n := range maxConcurrentPerUser + 1 {
-		l, ok := s.acquire(1001)
-		if ok != (n < maxConcurrentPerUser) {
-			t.Errorf("%d requests of a user: %v", n+1, ok)
+		l, err := s.acquire(1001)
+		if (err == nil) != (n < maxConcurrentPerUser) {
+			t.Errorf("%d requests of a user: %v", n+1, err)
 		}
-		if ok {
+		if err == nil {
 			leave = l
 		}
 	}
-	if _, ok := s.acquire(1002); !ok {
-		t.Error("another user is rejected")
+	for user := range uint32(maxConcurrent/maxConcurrentPerUser - 1) {
+		for range maxConcurrentPerUser {
+			if _, err := s.acquire(1002 + user); err != nil {
+				t.Errorf("another user is rejected: %v", err)
+			}
+		}
 	}
-	for range 2 * maxConcurrentPerUser {
-		if _, ok := s.acquire(0); !ok {
-			t.Error("root is rejected")
+	if _, err := s.acquire(2000); err == nil {
+		t.Errorf("more than %d requests of users", maxConcurrent)
+	}
+	for range maxConcurrentRoot {
+		if _, err := s.acquire(0); err != nil {
+			t.Errorf("root is rejected: %v", err)
 		}
 	}
 	leave()
-	if _, ok := s.acquire(1001); !ok {
-		t.Error("a finished request still counts")
+	if _, err := s.acquire(2000); err != nil {
+		t.Errorf("a finished request still counts: %v", err)
+	}
+}
+
+// A descriptor whose close waits for data that cannot leave makes nobody wait, however many there are.
+func TestLingeringDescriptors(t *testing.T) {
+	s, err := Serve(filepath.Join(t.TempDir(), "s"), answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	began := time.Now()
+	for range maxClosing + 8 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close() // resets what waits
+		if err := errors.Join(c.(*net.TCPConn).SetWriteBuffer(4096), d.(*net.TCPConn).SetReadBuffer(4096)); err != nil {
+			t.Fatal(err)
+		}
+		c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		for { // until nothing fits any more
+			if _, err := c.Write(make([]byte, 1<<16)); err != nil {
+				break
+			}
+		}
+		f, err := c.(*net.TCPConn).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.Dup(int(f.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 20}); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		s.closeLater(fd)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("closing took %v", took)
 	}
 }
 

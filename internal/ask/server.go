@@ -17,10 +17,12 @@ import (
 const (
 	// maxRequestSize is the maximum size of a request in bytes.
 	maxRequestSize = 4096
-	// maxConcurrent is the maximum number of concurrent requests; others wait until they are accepted.
-	maxConcurrent = 32
-	// maxConcurrentPerUser is the maximum number of concurrent requests of one user; more are rejected.
-	maxConcurrentPerUser = 8
+	// maxConcurrent is the maximum number of concurrent requests of all users but root, maxConcurrentPerUser that of one of them; more are rejected. Root has
+	// maxConcurrentRoot of its own, so that no user can keep it out.
+	maxConcurrent, maxConcurrentPerUser, maxConcurrentRoot = 32, 8, 32
+	// maxClosing is the number of descriptors that are closed at the same time. A socket with SO_LINGER makes close wait for data that cannot leave, for as long as its user
+	// has set.
+	maxClosing = 64
 )
 
 // Timeout is how long one side of the socket waits for the other.
@@ -40,6 +42,8 @@ type Server struct {
 
 	mu             sync.Mutex
 	activeRequests map[uint32]int // by user
+	others         int            // requests of all users but root
+	closing        chan struct{}
 }
 
 // Serve opens a socket that is accessible to all users. The result of answer is encoded as JSON;
@@ -50,7 +54,7 @@ func Serve(path string, answer func(Request) any) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the socket: %w", err)
 	}
-	s := &Server{listener: l, answer: answer, activeRequests: map[uint32]int{}}
+	s := &Server{listener: l, answer: answer, activeRequests: map[uint32]int{}, closing: make(chan struct{}, maxClosing)}
 	go s.serve()
 	return s, nil
 }
@@ -132,42 +136,49 @@ func removeSocket(path string) error {
 func (s *Server) Close() error { return s.listener.Close() }
 
 func (s *Server) serve() {
-	asking := make(chan struct{}, maxConcurrent)
 	for {
-		asking <- struct{}{}
 		c, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // for example too many open files
-			<-asking
 			time.Sleep(Timeout)
 			continue
 		}
+		user, leave, err := s.admit(c)
+		if err != nil {
+			s.reply(c, NewErrorResponse(err))
+			continue
+		}
 		go func() {
-			defer func() { c.Close(); <-asking }()
-			c.SetDeadline(time.Now().Add(Timeout))
-			out := s.handle(c)
-			c.SetDeadline(time.Now().Add(Timeout)) // the answer may have taken as long
-			// Write errors are ignored: the client has disconnected.
-			json.NewEncoder(c).Encode(out)
+			defer leave()
+			c.SetReadDeadline(time.Now().Add(Timeout))
+			s.reply(c, s.handle(c, user))
 		}()
 	}
 }
 
-func (s *Server) handle(c *net.UnixConn) any {
-	user, err := peer(c)
-	if err != nil {
-		return NewErrorResponse(err)
+// reply sends an answer, and closes the connection.
+func (s *Server) reply(c *net.UnixConn, answer any) {
+	defer c.Close()
+	c.SetWriteDeadline(time.Now().Add(Timeout))
+	// Write errors are ignored: the client has disconnected.
+	json.NewEncoder(c).Encode(answer)
+}
+
+// admit returns the user of a connection, and counts its request until leave is called.
+func (s *Server) admit(c *net.UnixConn) (user uint32, leave func(), err error) {
+	if user, err = peer(c); err != nil {
+		return 0, nil, err
 	}
-	leave, ok := s.acquire(user)
-	if !ok {
-		return NewErrorResponse(fmt.Errorf("user %d has more than %d concurrent requests: retry later", user, maxConcurrentPerUser))
-	}
-	defer leave()
+	leave, err = s.acquire(user)
+	return user, leave, err
+}
+
+func (s *Server) handle(c *net.UnixConn, user uint32) any {
 	text, fd, err := receive(c)
 	if fd >= 0 {
-		defer unix.Close(fd)
+		defer s.closeLater(fd)
 	}
 	if err != nil {
 		return NewErrorResponse(err)
@@ -175,21 +186,49 @@ func (s *Server) handle(c *net.UnixConn) any {
 	return s.answer(Request{user, text, fd})
 }
 
-// acquire counts a user's request; ok is false if the user has too many.
-func (s *Server) acquire(user uint32) (leave func(), ok bool) {
+// closeLater closes a descriptor without waiting for it.
+func (s *Server) closeLater(fd int) {
+	select {
+	case s.closing <- struct{}{}:
+		go func() {
+			defer func() { <-s.closing }()
+			unix.Close(fd)
+		}()
+	default:
+		// So many are closed already that wait for their data. This one gives its data up; it is not a socket if that fails.
+		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		unix.Close(fd)
+	}
+}
+
+// acquire counts a user's request.
+func (s *Server) acquire(user uint32) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if user != 0 && s.activeRequests[user] >= maxConcurrentPerUser {
-		return nil, false
+	switch {
+	case user == 0 && s.activeRequests[user] >= maxConcurrentRoot:
+		return nil, fmt.Errorf("root has more than %d concurrent requests: retry later", maxConcurrentRoot)
+	case user != 0 && s.activeRequests[user] >= maxConcurrentPerUser:
+		return nil, fmt.Errorf("user %d has more than %d concurrent requests: retry later", user, maxConcurrentPerUser)
+	case user != 0 && s.others >= maxConcurrent:
+		return nil, fmt.Errorf("there are more than %d concurrent requests: retry later", maxConcurrent)
 	}
-	s.activeRequests[user]++
+	s.count(user, 1)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.activeRequests[user]--; s.activeRequests[user] == 0 {
-			delete(s.activeRequests, user)
-		}
-	}, true
+		s.count(user, -1)
+	}, nil
+}
+
+// count adds to the requests of a user. s.mu must be held.
+func (s *Server) count(user uint32, n int) {
+	if s.activeRequests[user] += n; s.activeRequests[user] == 0 {
+		delete(s.activeRequests, user)
+	}
+	if user != 0 {
+		s.others += n
+	}
 }
 
 // receive reads a request and its descriptor; fd is -1 if there is none.

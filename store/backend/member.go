@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -45,17 +46,36 @@ func Run(ctx context.Context, m etcd.Member, command []string) (s *store.Store, 
 	if err := m.Prepare(); err != nil {
 		return nil, nil, err
 	}
+	if err := m.CheckData(); err != nil {
+		return nil, nil, err
+	}
 	child := make(chan error, 1)
 	end, cancel := context.WithCancel(context.Background()) // the store outlives the controller's ctx
-	go func() { child <- m.Run(end, command) }()
+	starting, stopStarting := context.WithCancelCause(ctx)
+	defer stopStarting(nil)
+	go func() {
+		err := m.Run(end, command)
+		if err != nil {
+			stopStarting(err)
+		}
+		child <- err
+	}()
 	stop := func() { cancel(); <-child }
 	tls, err := m.TLS()
 	if err == nil {
-		starting, started := context.WithTimeout(ctx, startTimeout)
-		s, err = store.Open(starting, store.Endpoint{URLs: []string{m.URL()}, TLS: tls})
-		started()
+		opening, opened := context.WithTimeout(starting, startTimeout)
+		s, err = store.Open(opening, store.Endpoint{URLs: []string{m.URL()}, TLS: tls})
+		opened()
+	}
+	if why := context.Cause(starting); err != nil && errors.Is(why, etcd.ErrNoStart) {
+		err = fmt.Errorf("%w: if the data in %s is damaged, move it away and restore a backup with \"headgate controller restore\"", why, m.DataDir())
 	}
 	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	if err := m.MarkData(); err != nil {
+		s.Close()
 		stop()
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -85,6 +86,32 @@ func (m Member) file(name string) string { return filepath.Join(m.Dir, "tls", na
 
 // DataDir returns etcd's data directory.
 func (m Member) DataDir() string { return filepath.Join(m.Dir, "data") }
+
+// ErrDataLost means that the data of a member that has run is not there.
+var ErrDataLost = errors.New("the data of the store is missing, although this controller has run before")
+
+// dataMark is a file in Dir of a member that has data.
+const dataMark = "has-data"
+
+// MarkData notes that the member has data.
+func (m Member) MarkData() error {
+	mark := filepath.Join(m.Dir, dataMark)
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	return write(mark, nil)
+}
+
+// CheckData returns ErrDataLost if the member had data and has none. It would begin a new service, which no host and no client of the former one knows.
+func (m Member) CheckData() error {
+	if _, err := os.Stat(filepath.Join(m.Dir, dataMark)); err != nil {
+		return nil
+	}
+	if _, err := os.Stat(m.DataDir()); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w: restore a backup with \"headgate controller restore\", or remove %s to begin a new service", m.DataDir(), ErrDataLost, m.Dir)
+	}
+	return nil
+}
 
 // config returns the configuration of the embedded etcd.
 func (m Member) config() (*embed.Config, error) {

@@ -57,6 +57,8 @@ export type CollectiveList = {
 export type CollectiveState = {
 	/** Time of the state, on the host's monotonic clock, as is since_ns. */
 	at_ns?: number;
+	/** A number of the bottleneck of this part, if the set is divided by bottleneck. */
+	bottleneck?: number;
 	/** The cgroup or unit of the set does not exist. */
 	cgroup_missing?: boolean;
 	connections: (CollectiveConnection)[];

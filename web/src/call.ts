@@ -73,6 +73,12 @@ export async function call<T>(method: string, path: string, o: Options = {}): Pr
 	throw new Problem(r.status, p.detail ?? p.title ?? `request failed: status ${r.status}`, p.errors, Number(r.headers.get("Retry-After") ?? 0), p.refusal);
 }
 
+/** checkSession calls what onSignedOut has set if the session is over. */
+export async function checkSession(): Promise<void> {
+	const r = await fetch("/v1/session", { signal: AbortSignal.timeout(requestTimeout) }).catch(() => undefined);
+	if (r?.status === 401) signedOut();
+}
+
 /** withQuery returns a path with its query string. */
 export function withQuery(path: string, query: Record<string, string | string[]>): string {
 	const q = new URLSearchParams();

@@ -1,6 +1,8 @@
 // Live updates over one event stream. Pages subscribe to API paths. The controller reads these paths with
 // the rights of this session, and sends each response that changed.
 
+import { checkSession } from "./call";
+
 /** Callback gets the newest response to a path, and its status. */
 type Callback = (data: unknown, status: number) => void;
 
@@ -15,8 +17,11 @@ interface Update {
 const subscriptions = new Map<string, Set<Callback>>();
 /** last has the newest update of each path. */
 const last = new Map<string, Update>();
-/** State is the state of the stream; idle means that the page has no subscriptions. */
-export type State = "live" | "connecting" | "idle";
+/** State is the state of the stream; idle means that the page has no subscriptions, stale that what it shows may be out of date. */
+export type State = "live" | "connecting" | "stale" | "idle";
+
+/** silence is how long the stream may be silent, in ms. The controller sends an event every 1.5 s. */
+const silence = 4000;
 
 const states = new Set<(state: State) => void>();
 
@@ -24,6 +29,7 @@ let stream: EventSource | undefined;
 let currentAddress = "";
 let now: State = "idle";
 let pending: ReturnType<typeof setTimeout> | undefined;
+let watchdog: ReturnType<typeof setTimeout> | undefined;
 let started = false;
 
 /** subscribe calls f with the response to a path, now and after each change, until the signal is aborted. */
@@ -57,6 +63,7 @@ export function start(): void {
 export function stop(): void {
 	started = false;
 	clearTimeout(pending);
+	clearTimeout(watchdog);
 	stream?.close();
 	stream = undefined;
 	currentAddress = "";
@@ -81,29 +88,57 @@ function open(): void {
 	stream = undefined;
 	currentAddress = address;
 	for (const path of last.keys()) if (!subscriptions.has(path)) last.delete(path);
-	state(paths.length === 0 ? "idle" : "connecting");
-	if (paths.length === 0) return;
+	clearTimeout(watchdog);
+	if (paths.length === 0) {
+		state("idle");
+		return;
+	}
+	if (now !== "stale") state("connecting");
+	watch();
 	stream = new EventSource(address);
-	stream.onopen = () => state("live");
+	stream.onopen = () => heard();
 	stream.onerror = () => {
 		state("connecting");
-		// EventSource does not reconnect after a response that is no event stream: open a new one after 2 s.
+		// EventSource does not reconnect after a response that is no event stream: open a new one after 2 s. The session may be over.
 		if (stream?.readyState === EventSource.CLOSED) {
 			stream = undefined;
+			currentAddress = "";
+			void checkSession();
 			pending = setTimeout(open, 2000);
 		}
 	};
+	stream.addEventListener("quiet", heard);
 	stream.addEventListener("seen", (e) => {
+		heard();
 		const u = JSON.parse((e as MessageEvent<string>).data) as Update;
 		last.set(u.path, u);
 		for (const f of subscriptions.get(u.path) ?? []) f(u.data, u.status);
 	});
 }
 
+/** heard notes that the stream is there. */
+function heard(): void {
+	state("live");
+	watch();
+}
+
+/** watch takes what is shown for stale after a silence, and opens the stream again: packets may be lost without a word. */
+function watch(): void {
+	clearTimeout(watchdog);
+	watchdog = setTimeout(() => {
+		state("stale");
+		stream?.close();
+		stream = undefined;
+		currentAddress = "";
+		open();
+	}, silence);
+}
+
 // A page in the background has no stream.
 document.addEventListener("visibilitychange", () => {
 	if (!started) return;
 	if (document.hidden) {
+		clearTimeout(watchdog);
 		stream?.close();
 		stream = undefined;
 		currentAddress = "";

@@ -39,7 +39,7 @@ function layout(): void {
 	const main = h("main", { id: "main" });
 	const nav = h("nav", { "aria-label": "Pages" });
 	const state = h("span", { class: "live", role: "status" });
-	live.onState((is) => fill(state, { live: "Live", connecting: "Connecting…", idle: "" }[is]));
+	live.onState((is) => fill(state, { live: "Live", connecting: "Connecting…", stale: "Out of date: no connection to the controller", idle: "" }[is]));
 	const { name, role, tenant } = principal();
 	fill(document.body,
 		h("a", { class: "skip", href: "#main" }, "Skip to content"),

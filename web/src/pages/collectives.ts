@@ -28,7 +28,7 @@ route("/collectives/:", ([host]) => `Collectives of ${host}`, (on, [host], signa
 		}
 		const list = data as CollectiveStateList;
 		text(note, list.truncated ? "Not all connections are shown." : "");
-		const keys = list.items.map((s) => `${s.set} ${s.destination ?? ""}`);
+		const keys = list.items.map((s) => `${s.set} ${s.destination ?? ""} ${s.bottleneck ?? ""}`);
 		for (const [key, one] of shown) {
 			if (keys.includes(key)) continue;
 			one.on.remove();
@@ -43,7 +43,7 @@ route("/collectives/:", ([host]) => `Collectives of ${host}`, (on, [host], signa
 			let one = shown.get(keys[n]!);
 			if (!one) {
 				const head = h("p"), body = h("div"), picture = chart(`Share of each connection in the set ${s.set}`, signal, showShare);
-				one = { on: h("section", {}, h("h2", {}, s.destination ? `${s.set} to ${s.destination}` : s.set), head, picture.on, body), head, body, picture, lines: "" };
+				one = { on: h("section", {}, h("h2", {}, s.destination ? `${s.set} to ${s.destination}` : s.bottleneck ? `${s.set} at ${s.bottleneck}` : s.set), head, picture.on, body), head, body, picture, lines: "" };
 				shown.set(keys[n]!, one);
 				sets.append(one.on);
 			}
