@@ -170,7 +170,7 @@ func (a *app) controller(r controllerOptions) error {
 		a.note("the token expires at %s: create another one before, with \"headgate token create NAME --role operator\"", t.Expires.Local().Format(time.DateTime))
 	}
 	r.OnReady = func(api, agents, pin string) {
-		a.note("serving https://%s, agents at %s; certificate pin %s", api, agents, pin)
+		a.note("serving https://%s, agents at %s; the authority is %s to clients and agents, certificate pin %[3]s", api, agents, pin)
 	}
 	err = controllerservice.Run(ctx, r.Options)
 	if errors.Is(err, etcd.ErrNoAuthority) {

@@ -35,6 +35,8 @@ import (
 
 // Values chosen for Headgate.
 const (
+	// maxStreams is the number of requests of a connection at the same time: answers that a client does not take wait in memory, and may have megabytes each.
+	maxStreams = 20
 	// keepaliveInterval and keepaliveTimeout are the gRPC keepalive interval and timeout: a disconnected agent is
 	// detected within 10 s.
 	keepaliveInterval, keepaliveTimeout = 5 * time.Second, 5 * time.Second
@@ -235,7 +237,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return err
 	}
 	service.Cluster, service.Changes = f, f.liveChanges
-	web := &http.Server{Handler: withDeadlines(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+	web := &http.Server{Handler: withDeadlines(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
 	mutual, err := pki.Server(pki.KeyPair{}, c.authority.Cert)
 	if err != nil {

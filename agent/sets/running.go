@@ -56,11 +56,11 @@ func startSets(policies []collective.Policy) (*running, error) {
 	return r, nil
 }
 
-// end releases all connections and detaches the programs.
+// end releases all connections, detaches the programs, and forgets what was learned, because no set is left.
 func (r *running) end() {
 	r.stop()
-	if err := errors.Join(r.server.Close(), r.host.Close()); err != nil {
-		slog.Warn("cannot detach all programs of connection sets", "error", err)
+	if err := errors.Join(r.server.Close(), r.host.Close(), host.ForgetNeeds(Instance)); err != nil {
+		slog.Warn("cannot remove everything of connection sets", "error", err)
 	}
 	r.table.Close()
 }

@@ -2710,6 +2710,10 @@ type TokenRequest struct {
 	// Host For the role agent (required).
 	Host *Name `json:"host,omitempty"`
 
+	// Life The former name of lifetime.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
+	Life *string `json:"life,omitempty"`
+
 	// Lifetime Lifetime of the token, such as 30d. Default 1h for the role agent, 90d for others.
 	//
 	// Examples: 30d

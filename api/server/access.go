@@ -208,6 +208,9 @@ func newToken(want api.TokenRequest, by store.Token) (t store.Token, err error) 
 	if t.Role == store.Agent {
 		life = joinTokenLifetime
 	}
+	if want.Lifetime == nil {
+		want.Lifetime = want.Life
+	}
 	if want.Lifetime != nil {
 		n, err := strconv.Atoi((*want.Lifetime)[:len(*want.Lifetime)-1])
 		if err != nil {

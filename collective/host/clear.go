@@ -22,23 +22,23 @@ func Clear(instance string) (found bool, idle int, err error) {
 	}
 	defer table.Close()
 	idle, err = release(table)
-	for _, file := range []string{socketPath(instance), keptFile(instance)} {
-		if gone := os.Remove(file); !errors.Is(gone, os.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	return true, idle, err
+	return true, idle, errors.Join(err, remove(socketPath(instance)), ForgetNeeds(instance))
 }
 
 // Forget removes what an instance has kept of its connections and congestions.
 func Forget(instance string) error {
-	var errs []error
-	for _, file := range []string{keptFile(instance), congestionsFile(instance)} {
-		if err := os.Remove(file); !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
+	return errors.Join(ForgetNeeds(instance), remove(congestionsFile(instance)))
+}
+
+// ForgetNeeds removes what an instance has kept of its connections for the next process, if there will be none.
+func ForgetNeeds(instance string) error { return remove(keptFile(instance)) }
+
+// remove removes a file, if it exists.
+func remove(file string) error {
+	if err := os.Remove(file); !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // release lifts all caps, waits until the connections have noticed, and removes the

@@ -7,23 +7,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/agent/sets"
 	"headgate.dev/headgate/collective/host"
 	"headgate.dev/headgate/lab/labtest"
 )
 
-// nothingLeft checks that an instance has left nothing in the kernel or under /run.
+// nothingLeft checks that an instance has left nothing in the kernel, and under /run only what the next program of its name begins with, which it removes.
 func nothingLeft(t testing.TB, instance string) {
 	t.Helper()
-	for _, dir := range []string{"/sys/fs/bpf/headgate/collective/", "/run/headgate/collective/"} {
+	defer func() {
+		if err := host.Forget(instance); err != nil {
+			t.Error(err)
+		}
+	}()
+	find := func(dir string) ([]string, error) {
 		left, err := filepath.Glob(dir + instance + "*")
+		return slices.DeleteFunc(left, func(file string) bool { return strings.HasSuffix(file, ".needs.json") && instance != sets.Instance }), err
+	}
+	for _, dir := range []string{"/sys/fs/bpf/headgate/collective/", "/run/headgate/collective/"} {
+		left, err := find(dir)
 		// A running program removes its objects a little after it reports that there are none.
 		for until := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-			left, err = filepath.Glob(dir + instance + "*")
+			left, err = find(dir)
 		}
 		if len(left) > 0 || err != nil {
 			t.Errorf("left behind: %q (%v)", left, err)

@@ -1298,6 +1298,8 @@ export type TokenList = {
 export type TokenRequest = {
 	/** For the role agent (required). */
 	host?: Name;
+	/** The former name of lifetime. */
+	life?: string;
 	/** Lifetime of the token, such as 30d. Default 1h for the role agent, 90d for others. */
 	lifetime?: string;
 	name: Name;
