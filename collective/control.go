@@ -324,9 +324,12 @@ func (m *member) known() bool { return m.joined && m.hasNeed() }
 
 func (m *member) hasNeed() bool { return m.learned.seconds >= minLearning.Seconds() || m.assumed > 0 }
 
+// isAssumed reports whether its need is assumed, because its own is not known.
+func (m *member) isAssumed() bool { return m.assumed > 0 && m.learned.seconds < minLearning.Seconds() }
+
 // need returns the learned rate, or the one that is assumed until it is known, in bit/s.
 func (m *member) need() float64 {
-	if m.assumed > 0 && m.learned.seconds < minLearning.Seconds() {
+	if m.isAssumed() {
 		return m.assumed
 	}
 	return m.learned.rate()

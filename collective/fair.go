@@ -39,6 +39,8 @@ type ordinary struct {
 // proportion to the windows.
 type fairShare struct {
 	window float64 // of all, in segments
+	// mean is the mean need of the connections whose own is known, 0 without one.
+	mean   float64
 	now    time.Duration
 	chance *rand.Rand
 }
@@ -97,6 +99,7 @@ func (o *ordinary) lose(now, since, rtt time.Duration, timeout bool) {
 // startFair makes the ordinary windows what the connections have as control begins.
 func (c *Control) startFair(now time.Duration) {
 	c.scaleControl.fair = newFairShare(now)
+	c.meanNeed(now)
 	for _, m := range c.members {
 		m.ordinary = ordinary{}
 		if !m.counts(now) {
@@ -107,7 +110,7 @@ func (c *Control) startFair(now time.Duration) {
 		if m.newest.Threshold == 0 {
 			m.ordinary.threshold = math.Inf(1)
 		}
-		c.scaleControl.fair.window += m.ordinary.window
+		c.scaleControl.fair.window += m.ordinary.window * c.scaleControl.fair.part(m)
 	}
 }
 
@@ -118,10 +121,11 @@ func (c *Control) growFair(now time.Duration) {
 	f := &l.fair
 	took := min(now-f.now, stallTime)
 	f.now = now
+	c.meanNeed(now)
 	flight := inFlight(s.attained, s.rtt)
 	grows := l.rivals && f.window <= maxUnused*flight+initialWindow*float64(s.waiting)
 	delayed := s.queue > min(max((s.rtt-s.queue)/8, minHystartDelay), maxHystartDelay)
-	sum, n := 0.0, 0
+	sum, n := 0.0, 0.0
 	for _, m := range c.members {
 		if o := &m.ordinary; !c.contributes(m, now) {
 			o.in = false
@@ -131,17 +135,17 @@ func (c *Control) growFair(now time.Duration) {
 			} else if o.epoch > 0 {
 				o.epoch += took
 			}
-			sum, n = sum+o.window, n+1
+			sum, n = sum+o.window*f.part(m), n+f.part(m)
 		}
 	}
 	mean := 2.0
 	if n > 0 {
-		mean = sum / float64(n)
+		mean = sum / n
 	}
 	for _, m := range c.members { // that have backlog again
 		if !m.ordinary.in && c.contributes(m, now) {
 			m.ordinary = ordinary{in: true, reno: m.newest.Reno, window: mean, threshold: mean}
-			sum += mean
+			sum += mean * f.part(m)
 		}
 	}
 	if !l.rivals && sum > 0 && sum < flight {
@@ -152,6 +156,28 @@ func (c *Control) growFair(now time.Duration) {
 		sum = flight
 	}
 	f.window = sum
+}
+
+// meanNeed updates the mean need of the connections whose own is known.
+func (c *Control) meanNeed(now time.Duration) {
+	sum, n := 0.0, 0.0
+	for _, m := range c.members {
+		if m.counts(now) && !m.isAssumed() {
+			sum, n = sum+m.need(), n+1
+		}
+	}
+	if c.scaleControl.fair.mean = 0; n > 0 {
+		c.scaleControl.fair.mean = sum / n
+	}
+}
+
+// part is the part of an ordinary connection for which a connection counts. Those of a pool last longer the less they get: without congestion there are four at a time,
+// with it 50, which are no more than the four.
+func (f *fairShare) part(m *member) float64 {
+	if !m.isAssumed() || f.mean == 0 {
+		return 1
+	}
+	return min(m.need()/f.mean, 1)
 }
 
 // contributes reports whether the share of a set has the window of a connection: it has backlog, or none has any.
@@ -168,10 +194,10 @@ func (c *Control) loseFair(r Reading, rtt time.Duration) {
 			if !m.ordinary.in {
 				continue
 			}
-			if at -= m.ordinary.window; at < 0 {
+			if at -= m.ordinary.window * f.part(m); at < 0 {
 				before := m.ordinary.window
 				m.ordinary.lose(r.At, r.Recovery, max(rtt, r.RTT), r.Events&Timeout != 0)
-				f.window += m.ordinary.window - before
+				f.window += (m.ordinary.window - before) * f.part(m)
 				break
 			}
 		}

@@ -247,8 +247,11 @@ func (l *scaleControl) cap(m *member, s summary) Cap {
 		window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
 		return Cap{Rate: unit.Rate(max(rate, minPace)), Window: unit.Bytes(max(window, minWindow*segment))}
 	}
-	flight := rate * m.rtt.Seconds() / 8
-	return Cap{Rate: unit.Rate(max(clockedPace*rate, minPace)), Window: unit.Bytes(max(flight, minFairWindow*segment))}
+	flight, pace := rate*m.rtt.Seconds()/8, clockedPace*rate
+	if flight < minFairWindow*segment { // its least window is more than its share, and is no limit
+		pace = rate
+	}
+	return Cap{Rate: unit.Rate(max(pace, minPace)), Window: unit.Bytes(max(flight, minFairWindow*segment))}
 }
 
 // part returns the weight of a new value after the time took in a mean over the time
