@@ -1,7 +1,6 @@
 package collective
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -14,8 +13,6 @@ const (
 	sbdShort    = 30                     // M, intervals of the other statistics
 	// Bounds of what is a bottleneck: c_s, c_h, and p_l.
 	sbdSkew, sbdSkewBefore, sbdLoss = 0.1, 0.3, 0.05
-	// Differences that divide groups: p_f, p_mad, p_s, and p_d.
-	sbdFrequency, sbdVariation, sbdSkewApart, sbdLossApart = 0.1, 0.1, 0.15, 0.1
 	// sbdCrossing is p_v: a crossing of the mean counts if it is by that part of the variation.
 	sbdCrossing = 0.7
 )
@@ -190,50 +187,6 @@ func (b *Bottlenecks) shared(x, y ID) bool {
 	vx, vy := sxx/n-sx/n*sx/n, syy/n-sy/n*sy/n
 	least := minVariation.Seconds() * minVariation.Seconds()
 	return vx > least && vy > least && (sxy/n-sx/n*sy/n)/math.Sqrt(vx*vy) >= sameQueue
-}
-
-// GroupsRFC8382 returns the groups of section 3.3 alone: connections that are alike in frequency, variation, skewness and loss.
-func (b *Bottlenecks) GroupsRFC8382() (out [][]ID) {
-	type flow struct {
-		id ID
-		sbdSummary
-	}
-	var some []flow
-	for id, f := range b.flows {
-		if len(f.past) >= minShared && f.bottleneck {
-			some = append(some, flow{id, f.summary()})
-		}
-	}
-	groups := [][]flow{some}
-	divide := func(value func(flow) float64, apart func(low, high float64) bool) {
-		var finer [][]flow
-		for _, g := range groups {
-			slices.SortFunc(g, func(a, b flow) int { return cmp.Or(cmp.Compare(value(a), value(b)), cmp.Compare(a.id, b.id)) })
-			begin := 0
-			for i := 1; i <= len(g); i++ {
-				if i == len(g) || apart(value(g[i-1]), value(g[i])) {
-					finer = append(finer, g[begin:i])
-					begin = i
-				}
-			}
-		}
-		groups = finer
-	}
-	divide(func(f flow) float64 { return f.frequency }, func(low, high float64) bool { return high-low > sbdFrequency })
-	divide(func(f flow) float64 { return f.variation }, func(low, high float64) bool { return high-low > sbdVariation*high })
-	divide(func(f flow) float64 { return f.skew }, func(low, high float64) bool { return high-low > sbdSkewApart })
-	divide(func(f flow) float64 { return f.loss }, func(low, high float64) bool { return high > sbdLoss && high-low > sbdLossApart*high })
-	for _, g := range groups {
-		if len(g) > 1 {
-			var ids []ID
-			for _, f := range g {
-				ids = append(ids, f.id)
-			}
-			slices.Sort(ids)
-			out = append(out, ids)
-		}
-	}
-	return out
 }
 
 func sign(v float64) float64 {

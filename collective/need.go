@@ -152,10 +152,11 @@ func (n *Needs) SetAlive(each func(yield func(Role, Need))) {
 	n.alive, n.aliveRules = map[Role]Need{}, map[Rule]Need{}
 	each(func(r Role, need Need) {
 		of, all := n.alive[r], n.aliveRules[r.Rule]
-		n.alive[r] = Need{Bits: of.Bits + need.Bits, Seconds: of.Seconds + need.Seconds}
+		of = Need{Bits: of.Bits + need.Bits, Seconds: of.Seconds + need.Seconds}
 		if r.Remote.IsValid() {
-			n.alive[r] = Need{Bits: of.Bits + need.Bits, Seconds: of.Seconds + need.Seconds, Base: need.Base}
+			of.Base = need.Base
 		}
+		n.alive[r] = of
 		n.aliveRules[r.Rule] = Need{Bits: all.Bits + need.Bits, Seconds: all.Seconds + need.Seconds}
 	})
 }

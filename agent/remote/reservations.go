@@ -50,20 +50,23 @@ type Reservations struct {
 func OpenReservations(dir string) (*Reservations, error) {
 	r := &Reservations{dir: dir, list: &agents.Reservations{}}
 	var stored storedReservations
-	switch err := readFile(filepath.Join(dir, reservationsFile), &stored); {
+	file := filepath.Join(dir, reservationsFile)
+	err := readFile(file, &stored)
+	if err == nil {
+		// A field that this version does not know is of a newer agent that ran here before.
+		if err = (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(stored.List, r.list); err != nil {
+			err = fmt.Errorf("%s is %w: %w", file, errDamaged, err)
+		}
+	}
+	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return r, nil
 	case errors.Is(err, errDamaged):
 		slog.Error("reservations of this host are lost until a controller sends them again", "error", err)
+		r.list = &agents.Reservations{}
 		return r, nil
 	case err != nil:
 		return r, err
-	}
-	// A field that this version does not know is of a newer agent that ran here before.
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(stored.List, r.list); err != nil {
-		slog.Error("reservations of this host are lost until a controller sends them again", "path", filepath.Join(dir, reservationsFile), "error", err)
-		r.list = &agents.Reservations{}
-		return r, nil
 	}
 	r.authority, r.desired = stored.Controller, desiredReservations(r.list)
 	return r, nil

@@ -81,8 +81,8 @@ func pageOf[T any](all []T, name func(T) string, after *string, limit *int) (pag
 	if err != nil {
 		return page[T]{}, err
 	}
+	var from listCursor
 	if text != "" {
-		var from listCursor
 		if json.Unmarshal([]byte(text), &from) != nil {
 			return page[T]{}, invalidCursor()
 		}
@@ -98,14 +98,9 @@ func pageOf[T any](all []T, name func(T) string, after *string, limit *int) (pag
 	out := page[T]{Items: append([]T{}, all...)}
 	if n := valueOr(limit, defaultPageSize); len(all) > n {
 		out.Items = out.Items[:n]
-		next := listCursor{Count: n}
+		next := listCursor{Count: from.Count + n}
 		for i := n - 1; i >= max(n-cursorNames, 0); i-- {
 			next.Names = append(next.Names, name(all[i]))
-		}
-		if text != "" {
-			var before listCursor
-			_ = json.Unmarshal([]byte(text), &before) // it was read above
-			next.Count += before.Count
 		}
 		text, err := json.Marshal(next)
 		if err != nil {

@@ -99,9 +99,9 @@ func (p *part) beginCongestion(now time.Duration) {
 	}
 }
 
-// endCongestion returns the congestion that ends now.
-func (p *part) endCongestion(set string, now time.Duration) Congestion {
-	c := Congestion{Set: set, To: time.Now().UTC().Truncate(time.Millisecond), Suspended: p.learns != nil && p.learns.Suspended().At > p.phase.since, Connections: p.ended}
+// endCongestion keeps the congestion of a part that ends now.
+func (s *set) endCongestion(p *part, now time.Duration) {
+	c := Congestion{Set: s.policy.Name, To: time.Now().UTC().Truncate(time.Millisecond), Suspended: p.learns != nil && p.learns.Suspended().At > p.phase.since, Connections: p.ended}
 	c.From = c.To.Add(-(now - p.phase.since))
 	if p.to.IsValid() {
 		c.Destination = p.to.String()
@@ -115,7 +115,7 @@ func (p *part) endCongestion(set string, now time.Duration) Congestion {
 	})
 	c.Connections = c.Connections[:min(len(c.Connections), maxCongestionConnections)]
 	p.ended = nil
-	return c
+	s.over = append(s.over, c)
 }
 
 // wait counts for how long members of a congestion have had data that waits.

@@ -267,7 +267,7 @@ func (h *Host) endCongestions() {
 	for _, s := range h.sets {
 		for _, p := range s.parts {
 			if p.phase.controlling {
-				s.over = append(s.over, p.endCongestion(s.policy.Name, now))
+				s.endCongestion(p, now)
 			}
 		}
 	}

@@ -36,11 +36,7 @@ func (s *set) move(m *member, to partKey) {
 		return
 	}
 	need := from.need(m.ID)
-	if from.phase.controlling && len(from.ended) < maxCongestionConnections {
-		from.ended = append(from.ended, m.congested(m.Seen))
-	}
-	from.control.Remove(m.ID)
-	delete(from.members, m.ID)
+	from.leave(m, m.Seen)
 	s.removeEmpty(from)
 	p := s.part(to)
 	m.part, m.cap, p.members[m.ID] = p, collective.Cap{}, m

@@ -270,14 +270,19 @@ func (s *set) remove(id collective.ID) {
 		return
 	}
 	p := m.part
-	if p.phase.controlling && len(p.ended) < maxCongestionConnections {
-		p.ended = append(p.ended, m.congested(sockops.Now()))
-	}
+	p.leave(m, sockops.Now())
 	delete(s.members, id)
-	delete(p.members, id)
-	p.control.Remove(id)
 	s.found.Remove(id)
 	s.removeEmpty(p)
+}
+
+// leave removes a member from a part.
+func (p *part) leave(m *member, now time.Duration) {
+	if p.phase.controlling && len(p.ended) < maxCongestionConnections {
+		p.ended = append(p.ended, m.congested(now))
+	}
+	p.control.Remove(m.ID)
+	delete(p.members, m.ID)
 }
 
 // removeEmpty removes a part without connections, if the set has several.
@@ -286,7 +291,7 @@ func (s *set) removeEmpty(p *part) {
 		return
 	}
 	if p.phase.controlling {
-		s.over = append(s.over, p.endCongestion(s.policy.Name, sockops.Now()))
+		s.endCongestion(p, sockops.Now())
 	}
 	delete(s.parts, p.partKey)
 }
@@ -308,7 +313,7 @@ func (s *set) turn(p *part, now time.Duration) {
 	if controlling {
 		p.beginCongestion(now)
 	} else {
-		s.over = append(s.over, p.endCongestion(s.policy.Name, now))
+		s.endCongestion(p, now)
 	}
 	p.phase.begin(now, controlling)
 	if p.learns != nil && p.learns.Suspended().At != p.suspended {
