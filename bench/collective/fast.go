@@ -214,7 +214,7 @@ func oneLink(s link.Spec, rtt time.Duration, ecn bool) *lab.Topology {
 }
 
 // run returns the rate of each member in bit/s of payload.
-func (c fastCase) run(ctx context.Context, law string) (rates []float64, err error) {
+func (c fastCase) run(ctx context.Context, law string) (out []float64, err error) {
 	l, err := lab.Up(ctx, c.topology())
 	if err != nil {
 		return nil, err
@@ -248,15 +248,20 @@ func (c fastCase) run(ctx context.Context, law string) (rates []float64, err err
 	if err != nil {
 		return nil, err
 	}
-	for i := range fiveShares {
-		f := got.Flow(fmt.Sprintf("m%d", i))
+	return rates(got, "m", len(fiveShares), from, length)
+}
+
+// rates returns what so many members, whose flows have numbers behind a prefix, had between two times, in bit/s of payload.
+func rates(got *traffic.Result, prefix string, members int, from, to time.Duration) (out []float64, err error) {
+	for i := range members {
+		f := got.Flow(fmt.Sprint(prefix, i))
 		if f.Error != "" {
 			return nil, fmt.Errorf("flow %s: %s", f.Name, f.Error)
 		}
-		iv := f.Between(from, length)
-		rates = append(rates, float64(iv.DeliveredBytes)*8/iv.Seconds)
+		iv := f.Between(from, to)
+		out = append(out, float64(iv.DeliveredBytes)*8/iv.Seconds)
 	}
-	return rates, nil
+	return out, nil
 }
 
 func (c fastCase) flow(name string, port uint16, schedule []traffic.Step) traffic.Flow {

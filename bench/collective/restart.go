@@ -154,7 +154,7 @@ func (c restartCase) run(ctx context.Context, name string) (out restartResult, e
 		return out, err
 	}
 	got, from := s.Wait(), c.happens()+c.back
-	if out.before, err = rates(got, c.learns+c.settle, c.happens()); err != nil {
+	if out.before, err = rates(got, "member", len(fourShares), c.learns+c.settle, c.happens()); err != nil {
 		return out, err
 	}
 	if c.what == reconnected {
@@ -164,7 +164,7 @@ func (c restartCase) run(ctx context.Context, name string) (out restartResult, e
 		}
 		got, from = again.Wait(), c.back
 	}
-	out.after, err = rates(got, from, from+c.count)
+	out.after, err = rates(got, "member", len(fourShares), from, from+c.count)
 	return out, err
 }
 
@@ -198,17 +198,4 @@ func (c restartCase) rivals(port uint16) (all []traffic.Flow) {
 		})
 	}
 	return all
-}
-
-// rates returns what members had between two times, in bit/s.
-func rates(got *traffic.Result, from, to time.Duration) (out []float64, err error) {
-	for i := range fourShares {
-		f := got.Flow(fmt.Sprint("member", i))
-		if f.Error != "" {
-			return nil, fmt.Errorf("flow %s: %s", f.Name, f.Error)
-		}
-		iv := f.Between(from, to)
-		out = append(out, float64(iv.DeliveredBytes)*8/iv.Seconds)
-	}
-	return out, nil
 }

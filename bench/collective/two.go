@@ -169,14 +169,9 @@ func (c twoCase) run(ctx context.Context, name string) (out [][]float64, err err
 		return nil, err
 	}
 	for s := range c.sets {
-		var members []float64
-		for i := range twoShares {
-			f := got.Flow(fmt.Sprintf("member%d-%d", s, i))
-			if f.Error != "" {
-				return nil, fmt.Errorf("flow %s: %s", f.Name, f.Error)
-			}
-			iv := f.Between(c.learns()+c.settles(), c.length())
-			members = append(members, float64(iv.DeliveredBytes)*8/iv.Seconds)
+		members, err := rates(got, fmt.Sprintf("member%d-", s), len(twoShares), c.learns()+c.settles(), c.length())
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, members)
 	}
