@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/api/server"
 	"headgate.dev/headgate/controller/reservations"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/group"
@@ -38,10 +39,12 @@ type contents struct {
 	probing probing
 	network *fabric.Config // nil without a configuration
 	weak    []store.WeakLink
+	// tenantBytes is the size of what each tenant has in all interfaces.
+	tenantBytes map[string]int
 }
 
 func newContents() contents {
-	return contents{hosts: map[string]*desiredHost{}, probing: newProbing()}
+	return contents{hosts: map[string]*desiredHost{}, probing: newProbing(), tenantBytes: map[string]int{}}
 }
 
 // cachedKind is a kind of documents in the cache. put stores the document with a name, or removes it if its value
@@ -84,6 +87,8 @@ type desiredHost struct {
 type document struct {
 	revision int64
 	body     []byte
+	size     int                  // in the store
+	tenants  map[string]int       // size of what tenants have in an interface
 	limits   map[string]unit.Rate // limits of an interface, by direction
 	totals   map[string]unit.Rate // totals of the guarantees of its groups
 }
@@ -207,11 +212,21 @@ func (c *contents) putHost(name []string, d store.Doc) error {
 }
 
 func (c *contents) putInterface(name []string, d store.Doc) error {
-	return set(c.host(name[0]).interfaces, name[1], d, func() (out document, err error) {
+	all := c.host(name[0]).interfaces
+	for tenant, bytes := range all[name[1]].tenants {
+		c.tenantBytes[tenant] -= bytes
+	}
+	defer func() {
+		for tenant, bytes := range all[name[1]].tenants {
+			c.tenantBytes[tenant] += bytes
+		}
+	}()
+	return set(all, name[1], d, func() (out document, err error) {
 		var i store.Interface
 		if err := d.Into(&i); err != nil {
 			return out, err
 		}
+		out.tenants = i.TenantBytes()
 		out.limits, out.totals = map[string]unit.Rate{}, map[string]unit.Rate{}
 		for _, direction := range []string{"out", "in"} {
 			if d := i.Direction(direction); d != nil {
@@ -242,7 +257,7 @@ func set(in map[string]document, name string, d store.Doc, read func() (document
 	}
 	fresh, err := read()
 	if err == nil {
-		fresh.revision = d.Revision
+		fresh.revision, fresh.size = d.Revision, len(d.Value)
 		in[name] = fresh
 	}
 	return err
@@ -262,6 +277,25 @@ func (c *cache) limit(host, dev string, names group.AltNames, direction string) 
 		return h.interfaces[documents[n]].limits[direction]
 	}
 	return 0
+}
+
+// storedBeside returns what a host has beside the document of a device, and what a tenant has beside its groups on that device.
+func (c *cache) storedBeside(host, dev, tenant string) (out server.Stored) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out.Tenant = c.tenantBytes[tenant]
+	h := c.hosts[host]
+	if h == nil {
+		return out
+	}
+	out.Tenant -= h.interfaces[dev].tenants[tenant]
+	for _, documents := range []map[string]document{h.interfaces, h.collectives} {
+		for _, d := range documents {
+			out.Host += d.size
+		}
+	}
+	out.Host -= h.interfaces[dev].size
+	return out
 }
 
 // guarantees returns the document of a host's device, and the limits and guarantees that it has. A device without a document has its own name.

@@ -26,6 +26,7 @@ import (
 	"headgate.dev/headgate/controller/reservations"
 	"headgate.dev/headgate/fabric"
 	"headgate.dev/headgate/fabric/reserve/cycle"
+	"headgate.dev/headgate/internal/connlimit"
 	"headgate.dev/headgate/internal/listen"
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/metrics"
@@ -42,7 +43,7 @@ const (
 	keepaliveInterval, keepaliveTimeout = 5 * time.Second, 5 * time.Second
 	// shutdownTimeout is how long requests may take to complete when the controller stops.
 	shutdownTimeout = 5 * time.Second
-	// maxMessage is the largest gRPC message: the desired state of a host with 16,000 groups.
+	// maxMessage is the largest gRPC message to an agent: all documents of a host (api/server.maxHostBytes), for an agent that takes them only together.
 	maxMessage = 32 << 20
 	// window is the gRPC flow control window of an agent's connection: the usage record of a week is
 	// some MB. With a static window gRPC does not measure the bandwidth-delay product, which cost a ping
@@ -160,7 +161,7 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	out.cache = &cache{store: s, contents: newContents()}
 	out.lowered = map[fabric.LinkID]time.Time{}
-	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
+	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}, allowances: map[string]*allowance{}}
 	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
 	out.prober, out.plan = newProber(out.hub, out.authority, out.nominal), make(chan struct{}, 1)
 	out.cache.onChange = map[string]func(){
@@ -227,6 +228,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentAddresses}, serial, err
 		},
 		SignSwitches: c.switchAuthority.sign,
+		StoredBeside: c.cache.storedBeside, Identify: connlimit.IdentifyIn,
 	}
 	handler, err := service.Handler()
 	if err != nil {
@@ -237,20 +239,22 @@ func (c *Controller) Run(ctx context.Context) error {
 		return err
 	}
 	service.Cluster, service.Changes = f, f.liveChanges
-	web := &http.Server{Handler: withDeadlines(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+	web := &http.Server{Handler: withDeadlines(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		ConnContext: connlimit.Context, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
 	mutual, err := pki.Server(pki.KeyPair{}, c.authority.Cert)
 	if err != nil {
 		return err
 	}
 	mutual.GetCertificate = c.cert.get
-	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(mutual)), grpc.MaxSendMsgSize(maxMessage), grpc.MaxRecvMsgSize(maxMessage),
+	g := grpc.NewServer(grpc.Creds(identified{credentials.NewTLS(mutual)}), grpc.MaxSendMsgSize(maxMessage), grpc.MaxRecvMsgSize(maxAgentMessage),
+		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxConcurrentStreams(maxAgentStreams),
 		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window), grpc.ReadBufferSize(readBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveInterval, Timeout: keepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	agents.RegisterAgentsServer(g, c.hub)
-	go func() { cancel(g.Serve(c.agents)) }()
-	go func() { cancel(web.ServeTLS(c.api, "", "")) }()
+	go func() { cancel(g.Serve(connlimit.New(c.agents, agentConnections))) }()
+	go func() { cancel(web.ServeTLS(connlimit.New(c.api, clientConnections), "", "")) }()
 	<-ctx.Done()
 	g.Stop() // agents' streams have no end of their own
 	end, stop := context.WithTimeout(context.Background(), shutdownTimeout)

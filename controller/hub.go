@@ -36,6 +36,8 @@ type hub struct {
 	mu       sync.Mutex
 	links    map[string]*link                // newest stream by host
 	reserved map[string]*agents.Reservations // by host, with the limits now
+	// allowances are what agents may still do, by host.
+	allowances map[string]*allowance
 }
 
 // link is the stream of one agent.
@@ -73,13 +75,9 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	if err := h.authorize(stream.Context(), host, serial); err != nil {
 		return err
 	}
-	first, err := stream.Recv()
+	hello, err := receiveHello(stream)
 	if err != nil {
 		return err
-	}
-	hello := first.GetHello()
-	if hello == nil {
-		return status.Error(codes.InvalidArgument, "the first message of a stream must be hello")
 	}
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
@@ -88,7 +86,7 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	h.add(l)
 	defer close(l.closed)
 	defer h.remove(l)
-	go func() { end(h.receive(stream, l)) }()
+	go func() { end(h.receive(ctx, stream, l)) }()
 	return h.send(ctx, stream, l, serial)
 }
 
@@ -162,6 +160,17 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 		}
 		desired := h.cache.desired(l.host, have)
 		desired.Agents = h.agentsAt
+		if l.hello.Documents {
+			for _, i := range desired.Interfaces {
+				if len(i.Document) == 0 {
+					continue
+				}
+				if err := stream.Send(agents.To(&agents.Interface{Dev: i.Dev, Revision: i.Revision, Document: i.Document})); err != nil {
+					return err
+				}
+				i.Document = nil
+			}
+		}
 		if err := stream.Send(agents.To(desired)); err != nil {
 			return err
 		}
@@ -199,10 +208,14 @@ func (c *cache) desired(host string, have map[string]int64) *agents.Desired {
 }
 
 // receive processes an agent's messages until its stream ends.
-func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
+func (h *hub) receive(ctx context.Context, stream agents.Agents_ConnectServer, l *link) error {
+	allowance := h.allowance(l.host)
 	for {
 		m, err := stream.Recv()
 		if err != nil {
+			return err
+		}
+		if err := h.admit(ctx, l.host, allowance, m); err != nil {
 			return err
 		}
 		announced := true // to live streams; an answer to a query that such a stream has caused would cause the next
@@ -213,8 +226,12 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 		case *agents.Enforced:
 			l.enforced = carried
 		case *agents.ReservationsEnforced:
+			fresh := 0
 			for key, why := range carried.Errors {
-				if l.reserved.GetErrors()[key] != why {
+				if l.reserved.GetErrors()[key] == why {
+					continue
+				}
+				if fresh++; fresh <= maxLogged {
 					slog.Warn("the agent does not enforce a reservation", "host", l.host, "reservation", key, "reason", why)
 				}
 			}
@@ -239,11 +256,18 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 	}
 }
 
+// maxLogged is how many errors of one message of an agent are logged.
+const maxLogged = 10
+
 // Renew signs a new certificate for an agent.
 func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewResponse, error) {
 	host, serial, err := peerHost(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if a := h.allowance(host); !a.renewals.Allow() {
+		h.excess(host, a, "more requests for certificates than one a minute")
+		return nil, status.Error(codes.ResourceExhausted, "too many requests for certificates: retry later")
 	}
 	cert, authority, next, err := h.sign(host, r.Request)
 	if err != nil {

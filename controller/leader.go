@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/store"
@@ -16,6 +17,9 @@ const (
 	// formerRetention is longer than agents keep their usage record of an interface.
 	formerRetention = 8 * 24 * time.Hour
 	sweepInterval   = time.Hour
+	// maxAnswers is how many stored responses a tenant has, or a token without one: each has 16 KiB at most. trimInterval is how often older ones are deleted.
+	maxAnswers   = 1000
+	trimInterval = 10 * time.Second
 	// sweepBatch is how many documents one transaction deletes.
 	sweepBatch = 50
 )
@@ -36,6 +40,23 @@ func sweepAnswers(ctx context.Context, t store.Term, now time.Time) error {
 		}
 		return d.Into(&v) == nil && now.Sub(v.At) > answerRetention
 	})
+}
+
+// trimAnswers deletes the oldest stored responses of a tenant that has more than maxAnswers.
+func trimAnswers(ctx context.Context, t store.Term, _ time.Time) error {
+	docs, err := t.Store().ByAge(ctx, store.Prefix(store.IdempotentAnswers))
+	if err != nil {
+		return err
+	}
+	count := map[string]int{}
+	var old []string
+	for _, d := range slices.Backward(docs) {
+		_, name := store.Name(d.Key)
+		if count[name[0]]++; count[name[0]] > maxAnswers {
+			old = append(old, d.Key)
+		}
+	}
+	return remove(ctx, t, store.Prefix(store.IdempotentAnswers), old)
 }
 
 // sweepAudit deletes old entries of the audit log.

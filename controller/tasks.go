@@ -26,6 +26,7 @@ func (c *Controller) tasks() []task {
 		every(arrivalsInterval, "arrivals", c.seeArrivals),
 		every(sweepInterval, "expired tokens", sweepTokens),
 		every(sweepInterval, "idempotency keys", sweepAnswers),
+		every(trimInterval, "many idempotency keys", trimAnswers),
 		every(sweepInterval, "audit log", sweepAudit),
 		every(sweepInterval, "removed interfaces", sweepRemoved),
 		every(sweepInterval, "measurements", c.sweepProbes),

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -90,6 +91,39 @@ func (i *Interface) Clone() *Interface {
 	c.Owners, c.OwnerChanged = maps.Clone(i.Owners), maps.Clone(i.OwnerChanged)
 	c.Connections = maps.Clone(i.Connections)
 	return &c
+}
+
+// TenantBytes returns the size of what each tenant has in the interface, in bytes of JSON: its groups with all groups in them, and its connections. A group of
+// another tenant below is counted with the group that it is in.
+func (i *Interface) TenantBytes() map[string]int {
+	out := map[string]int{}
+	for name, c := range i.Connections {
+		if c.Tenant != "" {
+			out[c.Tenant] += len(name) + len(c.Group) + len(c.Tenant)
+		}
+	}
+	if len(i.Owners) == 0 {
+		return out
+	}
+	for _, name := range []string{"out", "in"} {
+		d := i.Direction(name)
+		if d == nil {
+			continue
+		}
+		var add func(all []group.Group, above string)
+		add = func(all []group.Group, above string) {
+			for _, g := range all {
+				path := strings.TrimPrefix(above+"/"+g.Name, "/")
+				if owner := i.Owner(name, path); owner == "" {
+					add(g.Groups, path)
+				} else if text, err := json.Marshal(g); err == nil {
+					out[owner] += len(text)
+				}
+			}
+		}
+		add(d.Groups, "")
+	}
+	return out
 }
 
 // HasTenant reports whether a tenant owns a group of the interface.

@@ -188,6 +188,18 @@ func (s *Store) Keys(ctx context.Context, below string) (keys []string, err erro
 	}
 }
 
+// ByAge returns the documents below a prefix without their values, the oldest change first.
+func (s *Store) ByAge(ctx context.Context, below string) (docs []Doc, err error) {
+	got, err := s.client.Get(ctx, below, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+	if err != nil {
+		return nil, readError(err)
+	}
+	for _, kv := range got.Kvs {
+		docs = append(docs, Doc{Key: string(kv.Key), Revision: kv.ModRevision})
+	}
+	return docs, nil
+}
+
 // firstPage is how many documents All reads with its first request, maxPage the most of later
 // requests. pageBytes is the size in bytes that All aims at for a page.
 const firstPage, maxPage, pageBytes = 16, 1000, 8 << 20

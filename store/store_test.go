@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -274,5 +275,51 @@ func TestKilled(t *testing.T) {
 	}
 	if len(made) < 10 {
 		t.Errorf("only %d changes were acknowledged", len(made))
+	}
+}
+
+// A tenant that sends many slow requests does not delay that of another one: a transaction takes some of them, and tenants take turns.
+func TestDoInTurns(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Start(t))
+	key := store.Key(store.Interfaces, "h1", "eth0")
+	slow := func(tx *store.Tx) error {
+		time.Sleep(10 * time.Millisecond)
+		return tx.Put(key, ledger{})
+	}
+	const many = 200 // 2 s of work
+	var left atomic.Int32
+	left.Store(many)
+	var all sync.WaitGroup
+	for range many {
+		all.Go(func() {
+			defer left.Add(-1)
+			if _, err := s.Do(store.ForTenant(t.Context(), "noisy"), key, slow); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for left.Load() == many {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := s.Do(store.ForTenant(t.Context(), "other"), key, slow); err != nil {
+		t.Error(err)
+	}
+	if left.Load() < many/2 {
+		t.Errorf("the request of another tenant waited until %d of %d were left", left.Load(), many)
+	}
+	all.Wait()
+}
+
+// A document has a bound.
+func TestMaxDocument(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Start(t))
+	var large *store.DocumentTooLarge
+	_, err := s.Do(t.Context(), "x", func(tx *store.Tx) error {
+		return tx.Put(store.Key(store.Interfaces, "h1", "eth0"), strings.Repeat("x", store.MaxDocument))
+	})
+	if !errors.As(err, &large) || large.Size != store.MaxDocument+2 {
+		t.Errorf("a document above the bound: %v", err)
 	}
 }

@@ -152,7 +152,7 @@ func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
 		return err
 	}
 	hello := &agents.Hello{Version: l.Version, Fence: l.DesiredState.Fence(), Interfaces: l.DesiredState.Revisions(), Sets: l.handler(&agents.SetsQuery{}) != nil, Probes: l.handler(&agents.ProbeServe{}) != nil,
-		Reservations: l.Reservations != nil}
+		Reservations: l.Reservations != nil, Documents: true}
 	if err := stream.Send(agents.From(hello)); err != nil {
 		return err
 	}
@@ -177,6 +177,7 @@ type session struct {
 	watched   chan bool
 	relisted  chan struct{}   // signals that the list of reservations has changed
 	unstored  *agents.Desired // a desired state that could not be written to disk
+	documents documents       // of the next desired state
 }
 
 // setSession sets the open stream.
@@ -277,11 +278,18 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 		if silent.Stop(); beats {
 			silent.Reset(heartbeatTimeout)
 		}
+		if d := m.GetDesired(); d != nil {
+			s.documents.putInto(d)
+		}
 		if err := s.storeDesired(m.GetDesired()); err != nil {
 			return err // connect to another controller
 		}
 		switch carried := agents.Carried(m).(type) {
 		case *agents.Desired:
+		case *agents.Interface:
+			if err := s.documents.add(carried); err != nil {
+				return err
+			}
 		case *agents.Watch:
 			select {
 			case s.watched <- carried.Closely:

@@ -406,6 +406,7 @@ type ToAgent struct {
 	//	*ToAgent_RelayEnded
 	//	*ToAgent_Reservations
 	//	*ToAgent_ReservationLimits
+	//	*ToAgent_Interface
 	Message isToAgent_Message `protobuf_oneof:"message"`
 	// The number of a query, which every answer to it repeats: more than 0, and once in a stream. A query that
 	// the agent does not support is answered with an error.
@@ -541,6 +542,15 @@ func (x *ToAgent) GetReservationLimits() *ReservationLimits {
 	return nil
 }
 
+func (x *ToAgent) GetInterface() *Interface {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Interface); ok {
+			return x.Interface
+		}
+	}
+	return nil
+}
+
 func (x *ToAgent) GetQuery() uint64 {
 	if x != nil {
 		return x.Query
@@ -593,6 +603,12 @@ type ToAgent_ReservationLimits struct {
 	ReservationLimits *ReservationLimits `protobuf:"bytes,10,opt,name=reservation_limits,json=reservationLimits,proto3,oneof"`
 }
 
+type ToAgent_Interface struct {
+	// A document of the next Desired, which then has only its revision: together they may be larger than a message. Sent only to agents whose Hello has
+	// documents.
+	Interface *Interface `protobuf:"bytes,11,opt,name=interface,proto3,oneof"`
+}
+
 func (*ToAgent_Desired) isToAgent_Message() {}
 
 func (*ToAgent_Watch) isToAgent_Message() {}
@@ -613,6 +629,8 @@ func (*ToAgent_Reservations) isToAgent_Message() {}
 
 func (*ToAgent_ReservationLimits) isToAgent_Message() {}
 
+func (*ToAgent_Interface) isToAgent_Message() {}
+
 // Hello is the first message of a stream.
 type Hello struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -623,6 +641,7 @@ type Hello struct {
 	Sets          bool             `protobuf:"varint,4,opt,name=sets,proto3" json:"sets,omitempty"`                 // the agent runs connection sets, and answers queries about them
 	Probes        bool             `protobuf:"varint,5,opt,name=probes,proto3" json:"probes,omitempty"`             // the agent runs and serves the measurements of a schedule
 	Reservations  bool             `protobuf:"varint,6,opt,name=reservations,proto3" json:"reservations,omitempty"` // the agent enforces reservations
+	Documents     bool             `protobuf:"varint,7,opt,name=documents,proto3" json:"documents,omitempty"`       // the agent takes documents of interfaces in messages of their own, before Desired
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -695,6 +714,13 @@ func (x *Hello) GetProbes() bool {
 func (x *Hello) GetReservations() bool {
 	if x != nil {
 		return x.Reservations
+	}
+	return false
+}
+
+func (x *Hello) GetDocuments() bool {
+	if x != nil {
+		return x.Documents
 	}
 	return false
 }
@@ -3052,7 +3078,7 @@ const file_agents_proto_rawDesc = "" +
 	"\x12reservation_report\x18\f \x01(\v2\x1e.headgate.v1.ReservationReportH\x00R\x11reservationReport\x12\x16\n" +
 	"\x06answer\x18\x0e \x01(\x04R\x06answer\x12\x14\n" +
 	"\x05error\x18\x0f \x01(\tR\x05errorB\t\n" +
-	"\amessage\"\xd0\x04\n" +
+	"\amessage\"\x88\x05\n" +
 	"\aToAgent\x120\n" +
 	"\adesired\x18\x01 \x01(\v2\x14.headgate.v1.DesiredH\x00R\adesired\x12*\n" +
 	"\x05watch\x18\x02 \x01(\v2\x12.headgate.v1.WatchH\x00R\x05watch\x12/\n" +
@@ -3065,9 +3091,10 @@ const file_agents_proto_rawDesc = "" +
 	"relayEnded\x12?\n" +
 	"\freservations\x18\t \x01(\v2\x19.headgate.v1.ReservationsH\x00R\freservations\x12O\n" +
 	"\x12reservation_limits\x18\n" +
-	" \x01(\v2\x1e.headgate.v1.ReservationLimitsH\x00R\x11reservationLimits\x12\x14\n" +
+	" \x01(\v2\x1e.headgate.v1.ReservationLimitsH\x00R\x11reservationLimits\x126\n" +
+	"\tinterface\x18\v \x01(\v2\x16.headgate.v1.InterfaceH\x00R\tinterface\x12\x14\n" +
 	"\x05query\x18\x0f \x01(\x04R\x05queryB\t\n" +
-	"\amessage\"\x9e\x02\n" +
+	"\amessage\"\xbc\x02\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12(\n" +
 	"\x05fence\x18\x02 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12B\n" +
@@ -3076,7 +3103,8 @@ const file_agents_proto_rawDesc = "" +
 	"interfaces\x12\x12\n" +
 	"\x04sets\x18\x04 \x01(\bR\x04sets\x12\x16\n" +
 	"\x06probes\x18\x05 \x01(\bR\x06probes\x12\"\n" +
-	"\freservations\x18\x06 \x01(\bR\freservations\x1a=\n" +
+	"\freservations\x18\x06 \x01(\bR\freservations\x12\x1c\n" +
+	"\tdocuments\x18\a \x01(\bR\tdocuments\x1a=\n" +
 	"\x0fInterfacesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"9\n" +
@@ -3364,41 +3392,42 @@ var file_agents_proto_depIdxs = []int32{
 	24, // 19: headgate.v1.ToAgent.relay_ended:type_name -> headgate.v1.RelayEndedQuery
 	31, // 20: headgate.v1.ToAgent.reservations:type_name -> headgate.v1.Reservations
 	35, // 21: headgate.v1.ToAgent.reservation_limits:type_name -> headgate.v1.ReservationLimits
-	5,  // 22: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
-	39, // 23: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
-	5,  // 24: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
-	7,  // 25: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
-	8,  // 26: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
-	5,  // 27: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
-	40, // 28: headgate.v1.Enforced.errors:type_name -> headgate.v1.Enforced.ErrorsEntry
-	41, // 29: headgate.v1.Enforced.set_errors:type_name -> headgate.v1.Enforced.SetErrorsEntry
-	12, // 30: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
-	11, // 31: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
-	14, // 32: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
-	15, // 33: headgate.v1.DeviceReport.directions:type_name -> headgate.v1.DirectionReport
-	19, // 34: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
-	30, // 35: headgate.v1.ProbeAnswer.end:type_name -> headgate.v1.ProbeEnd
-	30, // 36: headgate.v1.ProbeServing.end:type_name -> headgate.v1.ProbeEnd
-	5,  // 37: headgate.v1.Reservations.fence:type_name -> headgate.v1.Fence
-	32, // 38: headgate.v1.Reservations.reservations:type_name -> headgate.v1.Reservation
-	42, // 39: headgate.v1.Reservations.line_bps:type_name -> headgate.v1.Reservations.LineBpsEntry
-	33, // 40: headgate.v1.Reservation.traffic:type_name -> headgate.v1.Traffic
-	34, // 41: headgate.v1.Traffic.source_ports:type_name -> headgate.v1.PortRange
-	34, // 42: headgate.v1.Traffic.destination_ports:type_name -> headgate.v1.PortRange
-	5,  // 43: headgate.v1.ReservationLimits.fence:type_name -> headgate.v1.Fence
-	43, // 44: headgate.v1.ReservationLimits.limit_bps:type_name -> headgate.v1.ReservationLimits.LimitBpsEntry
-	5,  // 45: headgate.v1.ReservationsEnforced.fence:type_name -> headgate.v1.Fence
-	44, // 46: headgate.v1.ReservationsEnforced.errors:type_name -> headgate.v1.ReservationsEnforced.ErrorsEntry
-	38, // 47: headgate.v1.ReservationReport.reservations:type_name -> headgate.v1.ReservationCounters
-	2,  // 48: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
-	0,  // 49: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
-	3,  // 50: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
-	1,  // 51: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
-	50, // [50:52] is the sub-list for method output_type
-	48, // [48:50] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	7,  // 22: headgate.v1.ToAgent.interface:type_name -> headgate.v1.Interface
+	5,  // 23: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
+	39, // 24: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
+	5,  // 25: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
+	7,  // 26: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
+	8,  // 27: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
+	5,  // 28: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
+	40, // 29: headgate.v1.Enforced.errors:type_name -> headgate.v1.Enforced.ErrorsEntry
+	41, // 30: headgate.v1.Enforced.set_errors:type_name -> headgate.v1.Enforced.SetErrorsEntry
+	12, // 31: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
+	11, // 32: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
+	14, // 33: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
+	15, // 34: headgate.v1.DeviceReport.directions:type_name -> headgate.v1.DirectionReport
+	19, // 35: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
+	30, // 36: headgate.v1.ProbeAnswer.end:type_name -> headgate.v1.ProbeEnd
+	30, // 37: headgate.v1.ProbeServing.end:type_name -> headgate.v1.ProbeEnd
+	5,  // 38: headgate.v1.Reservations.fence:type_name -> headgate.v1.Fence
+	32, // 39: headgate.v1.Reservations.reservations:type_name -> headgate.v1.Reservation
+	42, // 40: headgate.v1.Reservations.line_bps:type_name -> headgate.v1.Reservations.LineBpsEntry
+	33, // 41: headgate.v1.Reservation.traffic:type_name -> headgate.v1.Traffic
+	34, // 42: headgate.v1.Traffic.source_ports:type_name -> headgate.v1.PortRange
+	34, // 43: headgate.v1.Traffic.destination_ports:type_name -> headgate.v1.PortRange
+	5,  // 44: headgate.v1.ReservationLimits.fence:type_name -> headgate.v1.Fence
+	43, // 45: headgate.v1.ReservationLimits.limit_bps:type_name -> headgate.v1.ReservationLimits.LimitBpsEntry
+	5,  // 46: headgate.v1.ReservationsEnforced.fence:type_name -> headgate.v1.Fence
+	44, // 47: headgate.v1.ReservationsEnforced.errors:type_name -> headgate.v1.ReservationsEnforced.ErrorsEntry
+	38, // 48: headgate.v1.ReservationReport.reservations:type_name -> headgate.v1.ReservationCounters
+	2,  // 49: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
+	0,  // 50: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
+	3,  // 51: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
+	1,  // 52: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
+	51, // [51:53] is the sub-list for method output_type
+	49, // [49:51] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_agents_proto_init() }
@@ -3431,6 +3460,7 @@ func file_agents_proto_init() {
 		(*ToAgent_RelayEnded)(nil),
 		(*ToAgent_Reservations)(nil),
 		(*ToAgent_ReservationLimits)(nil),
+		(*ToAgent_Interface)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -19,6 +19,10 @@ const (
 	maxEntries     = 65536 // classifier entries of these rules (group.Selector)
 	maxShapes      = 32    // classifier shapes per direction
 	maxTokens      = 100
+	// maxTenantBytes is of a tenant's groups and connections on a device, as JSON: 1,024 groups in each direction have 260 KB.
+	maxTenantBytes = 512 << 10
+	// maxTenantTotal is of those on all devices together.
+	maxTenantTotal = 16 << 20
 
 	countLimitEntries, countLimitShapes = 1 << 20, 128 // countTenant stops counting here
 )

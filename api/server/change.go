@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,12 +32,19 @@ type storedResponse struct {
 	// Request is the hash of the request's method, URI, If-Match, If-None-Match and body.
 	Request string    `json:"request"`
 	At      time.Time `json:"at"`
-	// Refusal, if set, is the refusal that a repeat gets, because the response has a secret and is not stored.
+	// Refusal, if set, is the refusal that a repeat gets, because the response has a secret or is larger than maxStoredBody and is not stored.
 	Refusal string `json:"once,omitempty"`
 }
 
+// maxStoredBody is the largest body of a stored response, in bytes. A repeat of a request with a larger one gets the resource as it is then.
+const maxStoredBody = 16 << 10
+
+// errRepeated means that a request was repeated whose response was too large to be stored.
+var errRepeated = errors.New("repeated request with a large response")
+
 // changeRequest is a requested change.
 type changeRequest struct {
+	server   *Server
 	tx       *store.Tx
 	by       store.Token
 	ifMatch  string // If-Match; "" if the request has none
@@ -48,6 +56,8 @@ type changeRequest struct {
 	// afterCommit, if set, is called after the commit and before the response, but not for a dry run and not
 	// for a repeat with the same Idempotency-Key.
 	afterCommit func()
+	// tenantBytes is the size of what the tenant has in the document that it changes.
+	tenantBytes int
 }
 
 // errDryRun aborts the transaction of a dry run, so that nothing is written.
@@ -79,12 +89,13 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 	request := hex.EncodeToString(sum[:])
 	again := ""
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		again = store.Key(store.IdempotentAnswers, by.ID, key)
+		again = store.Key(store.IdempotentAnswers, cmp.Or(by.Tenant, by.ID), by.ID, key)
 	}
 	dry, _ := strconv.ParseBool(r.URL.Query().Get("dry_run")) // the request was validated against the specification
 	var out response
 	var then func()
-	err = run(r.Context(), func(tx *store.Tx) error {
+	var c *changeRequest
+	err = run(store.ForTenant(r.Context(), by.Tenant), func(tx *store.Tx) error {
 		then = nil // the transaction may run several times
 		if again != "" {
 			var before storedResponse
@@ -92,6 +103,8 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 				return err
 			} else if ok && before.Request != request {
 				return refuse(http.StatusUnprocessableEntity, "the Idempotency-Key was already used for another request")
+			} else if ok && before.Refusal == largeResponse {
+				return errRepeated
 			} else if ok && before.Refusal != "" {
 				return refuse(http.StatusConflict, "%s", before.Refusal)
 			} else if ok {
@@ -99,7 +112,7 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 				return nil
 			}
 		}
-		c := &changeRequest{tx: tx, by: by, ifMatch: r.Header.Get("If-Match"), create: r.Header.Get("If-None-Match") == "*"}
+		c = &changeRequest{server: s, tx: tx, by: by, ifMatch: r.Header.Get("If-Match"), create: r.Header.Get("If-None-Match") == "*"}
 		var err error
 		if out, err = decide(c); err != nil {
 			return err
@@ -110,7 +123,10 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 		now := time.Now().UTC()
 		if again != "" {
 			said := storedResponse{response: out, Request: request, At: now, Refusal: c.secretRefusal}
-			if c.secretRefusal != "" {
+			if len(out.Body) > maxStoredBody {
+				said.Refusal = largeResponse
+			}
+			if said.Refusal != "" {
 				said.response = response{}
 			}
 			if err := tx.Put(again, said); err != nil {
@@ -120,6 +136,13 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 		then = c.afterCommit
 		return record(tx, now, c, r, out.Status)
 	})
+	if c != nil && r.Context().Err() == nil { // else the transaction may go on
+		s.rateLimits.charge(by, c.tenantBytes/bytesPerRequest)
+	}
+	if errors.Is(err, errRepeated) {
+		s.showInstead(w, r)
+		return
+	}
 	if err != nil && !errors.Is(err, errDryRun) {
 		problem(w, r, err)
 		return
@@ -128,6 +151,22 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 		then()
 	}
 	out.write(w)
+}
+
+// largeResponse is the refusal of a repeat whose response was too large to be stored, if it cannot be read.
+const largeResponse = "the request was made before, and its response was too large to be kept: read the resource"
+
+// showInstead responds to a repeat of a change, whose response is not stored, with the resource as it is now.
+func (s *Server) showInstead(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost { // the path is not that of the resource
+		problem(w, r, refuse(http.StatusConflict, largeResponse))
+		return
+	}
+	get, _ := http.NewRequestWithContext(r.Context(), http.MethodGet, r.URL.Path, http.NoBody)
+	get.URL.RawPath = r.URL.RawPath
+	get.RemoteAddr, get.Host = r.RemoteAddr, r.Host
+	get.Header.Set("Authorization", r.Header.Get("Authorization"))
+	s.mux.ServeHTTP(w, get)
 }
 
 // record writes the audit entry of a change.

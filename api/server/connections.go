@@ -104,7 +104,7 @@ func (s *Server) changeConnection(w http.ResponseWriter, r *http.Request, host, 
 		if err != nil {
 			return response{}, err
 		}
-		return out, c.tx.Put(interfaceKey(host, dev), next)
+		return out, c.putInterfaceDocument(host, i, next)
 	})
 }
 

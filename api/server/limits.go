@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -49,7 +50,16 @@ func (l *rateLimits) take(p store.Token, perSecond int) (wait int) {
 	if b.Allow() {
 		return 0
 	}
-	return int(math.Ceil(1 / float64(perSecond)))
+	return int(math.Ceil((1 - b.Tokens()) / float64(perSecond)))
+}
+
+// charge takes requests from the bucket of a caller that take has admitted, although it may not have as many: the next requests wait for longer.
+func (l *rateLimits) charge(p store.Token, requests int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.buckets[cmp.Or(p.Tenant, p.ID)]; b != nil && requests > 0 {
+		b.ReserveN(time.Now(), min(requests, b.Burst()))
+	}
 }
 
 // rateLimitOf returns the caller's rate limit in requests per second; 0 means no rate limit (no tenant).

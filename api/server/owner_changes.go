@@ -46,7 +46,7 @@ func (c *changeRequest) saveInterface(host string, next *store.Interface) error 
 	if next.OwnerChanged = before.OwnerChanged; c.by.Tenant == "" || !maps.Equal(before.Owners, next.Owners) {
 		recordOwnerChanges(&before, next, time.Now().UTC())
 	}
-	return c.tx.Put(key, next)
+	return c.putInterfaceDocument(host, &before, next)
 }
 
 // deleteInterface deletes an interface and records that its groups have no owner any more.

@@ -56,6 +56,7 @@ const retryAfter = 2
 // problem answers with an error as problem+json, and logs the errors that are not the client's.
 func problem(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *Refusal
+	var tooLarge *store.DocumentTooLarge
 	switch {
 	case errors.As(err, &refusal):
 	case errors.Is(err, store.ErrUnavailable):
@@ -68,6 +69,8 @@ func problem(w http.ResponseWriter, r *http.Request, err error) {
 		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the store is full: changes are rejected", RetryAfter: 30}
 	case errors.Is(err, store.ErrTooLarge):
 		slog.Error("change too large", "method", r.Method, "path", r.URL.Path, "error", err)
+		refusal = refuse(http.StatusRequestEntityTooLarge, "%v", err)
+	case errors.As(err, &tooLarge):
 		refusal = refuse(http.StatusRequestEntityTooLarge, "%v", err)
 	case errors.Is(err, store.ErrCompacted):
 		refusal = refuse(http.StatusGone, "the revision was removed by compaction")

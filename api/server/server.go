@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -42,6 +43,10 @@ type Server struct {
 	Sign func(host string, request []byte) (c api.Certificate, serial string, err error)
 	// SignSwitches signs a certificate for switches, for a number of days.
 	SignSwitches func(ids []fabric.DPID, request []byte, days int) (api.SwitchCertificate, error)
+	// StoredBeside, if set, returns what a host has beside the document of a device, and what a tenant has beside its groups on that device.
+	StoredBeside func(host, dev, tenant string) Stored
+	// Identify, if set, is called with who the peer of a request is: a tenant, or the id of a token without one.
+	Identify func(ctx context.Context, peer string)
 	// Version is the version of this program.
 	Version string
 	// Writable reports whether the controller accepts changes now.
@@ -64,7 +69,8 @@ type Server struct {
 	rateLimits   rateLimits
 	tokenLimiter tokenLimiter
 	streams      streams
-	turns        turns
+	turns        turns // of requests for reservations
+	largeBodies  turns
 	health       health
 }
 
@@ -144,8 +150,21 @@ func (s *Server) validate(next http.Handler) http.Handler {
 				s.OnRequest(operation.OperationID, watched.status, time.Since(began))
 			}(time.Now())
 		}
-		r, err := s.admit(w, r.WithContext(store.ReadOnceContext(r.Context())), path, item, operation)
+		rules := s.operations[operation]
+		r, err := s.admit(r.WithContext(store.ReadOnceContext(r.Context())), rules, operation)
 		if err != nil {
+			problem(w, r, err)
+			return
+		}
+		if rules.largeBody && r.Method != http.MethodGet {
+			// Bodies of megabytes wait in memory, and take long to validate: those of one tenant wait for each other.
+			end, err := s.largeBodies.take(r.Context(), principalOf(r).Tenant)
+			if err != nil {
+				return // the client has disconnected
+			}
+			defer end()
+		}
+		if r, err = s.match(w, r, rules, path, item, operation); err != nil {
 			problem(w, r, err)
 			return
 		}
@@ -167,10 +186,8 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap returns the wrapped writer, for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// admit authenticates the caller, checks its role and rate limit, and validates the request against the
-// specification. The request that admit returns has the principal in its context.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
-	rules := s.operations[operation]
+// admit authenticates the caller, and checks its role and rate limit. The request that admit returns has the principal in its context.
+func (s *Server) admit(r *http.Request, rules *Operation, operation *openapi3.Operation) (*http.Request, error) {
 	if operation.Security == nil || len(*operation.Security) > 0 {
 		p, err := s.authenticate(r)
 		if err != nil {
@@ -182,18 +199,31 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 		if wait := s.rateLimits.take(p, s.rateLimitOf(r.Context(), p)); wait > 0 {
 			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
 		}
+		if s.Identify != nil {
+			s.Identify(r.Context(), cmp.Or(p.Tenant, p.ID))
+		}
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 	}
+	return r, nil
+}
+
+// match validates a request, of which it reads the body, against the specification.
+func (s *Server) match(w http.ResponseWriter, r *http.Request, rules *Operation, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
 	if err := unknownQuery(r.URL.Query(), item, operation); err != nil {
 		return r, err
 	}
 	most := int64(maxBody)
 	if rules.largeBody {
 		most = maxLargeBody
+		if p := principalOf(r); p.Tenant != "" {
+			most = maxTenantBody
+		}
 		// If this fails, the read deadline of the server stays in force.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeBodyTimeout))
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, most)
+	body := &countedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most)}
+	r.Body = body
+	defer func() { s.rateLimits.charge(principalOf(r), body.read/bytesPerRequest) }()
 	params := map[string]string{}
 	for _, p := range append(item.Parameters, operation.Parameters...) {
 		if p.Value.In == "path" {

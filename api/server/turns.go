@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// turns let the requests of one tenant for reservations wait for each other. A decision takes up to 60 ms
+// turns let requests of one tenant wait for each other, each for one of another tenant at most. A decision about a reservation takes up to 60 ms
 // (fabric/reserve), and decisions have one order: without turns the 50 requests a second that a tenant may send would
 // take all the time. With them each other tenant waits for one of them at most. The zero value is ready.
 type turns struct {

@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // Agent is an agent that enforces nothing. Its device eth0 has the groups a and b, of which a has traffic.
@@ -108,4 +112,27 @@ var relayHandlers = []remote.Handler{
 func relayConnection(state string) string {
 	return `{"client": "10.1.0.5:40000", "destination": "10.2.0.5:22", "exit": "192.0.2.2:8424", "state": "` + state + `", "began": "2026-05-04T09:30:00Z", "age_ns": 1800000000000, "sent_bytes": 10, "received_bytes": 0,
 		"send_rate_bps": 480000000, "receive_rate_bps": 0, "waiting_bytes": 1, "unacknowledged_bytes": 2, "unread_bytes": 3, "reordering_bytes": 4, "paths": [{"path": "fibre", "sent_bytes": 10, "received_bytes": 0}]}`
+}
+
+// Renew renews the certificate of an identity once, as an agent does, without storing it.
+func Renew(ctx context.Context, dir string) error {
+	id, err := remote.ReadIdentity(dir)
+	if err != nil {
+		return err
+	}
+	tls, err := pki.Client(&id.KeyPair, id.Authority)
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient(id.Agents[0], grpc.WithTransportCredentials(credentials.NewTLS(tls)))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	request, _, err := pki.Request(id.Host)
+	if err != nil {
+		return err
+	}
+	_, err = agents.NewAgentsClient(conn).Renew(ctx, &agents.RenewRequest{Request: request})
+	return err
 }

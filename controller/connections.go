@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"headgate.dev/headgate/internal/connlimit"
+)
+
+// Bounds of connections, chosen for Headgate. A connection costs 30 to 100 KB, with HTTP/2 and TLS.
+var (
+	// clientConnections are those of API clients. A peer is known by its first valid token: a tenant, or a token without one.
+	clientConnections = connlimit.Bounds{Unknown: 1024, UnknownOf: 256, Known: 256}
+	// agentConnections are those of agents. A peer is known by its certificate; an agent that reconnects may have an earlier connection.
+	agentConnections = connlimit.Bounds{Unknown: 1024, UnknownOf: 256, Known: 3}
+)
+
+const (
+	// maxHeader is the largest header of a request, in bytes.
+	maxHeader = 32 << 10
+	// handshakeTimeout is how long an agent may take for its handshake.
+	handshakeTimeout = 10 * time.Second
+)
+
+// identified tells the listener of agents who a peer is, once its certificate was checked.
+type identified struct {
+	credentials.TransportCredentials
+}
+
+func (i identified) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, info, err := i.TransportCredentials.ServerHandshake(raw)
+	if t, ok := info.(credentials.TLSInfo); err == nil && ok && len(t.State.VerifiedChains) > 0 {
+		connlimit.Identify(raw, t.State.VerifiedChains[0][0].Subject.CommonName)
+	}
+	return c, info, err
+}
+
+func (i identified) Clone() credentials.TransportCredentials {
+	return identified{i.TransportCredentials.Clone()}
+}
