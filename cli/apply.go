@@ -33,15 +33,17 @@ so a change that cuts off the machine undoes itself. Edit files under /etc/headg
 after confirming: those files are applied at boot.
 
 With --server, the configuration is sent to the controller, and the host's agent applies
-it; the warnings are those of check --server. The service keeps the former versions, and
+it; the warnings are those of check --server. With --wait, apply fails unless the host
+enforces it in time, and says why not ("headgate host show" has the same). The service keeps the former versions, and
 "headgate rollback" restores one, from any machine.`,
 		Example: `  headgate apply -f eth0.yaml
   headgate apply -f /etc/headgate --ignore-missing
   headgate apply -f eth0.yaml --confirm-within 60s
-  headgate apply --server default --host web1 -f web1.yaml`,
+  headgate apply --server default --host web1 -f web1.yaml --wait 30s`,
 		Args: cobra.NoArgs,
 	}
 	files, missing := fileFlag(c), ignoreMissingFlag(c)
+	wait := c.Flags().Duration("wait", 0, "with --server: wait for as long as this, such as 30s, until the host enforces the configuration; 0 does not wait")
 	within := c.Flags().Duration("confirm-within", 0, "roll back unless \"headgate confirm\" is run within this time, such as 60s")
 	dryRun := c.Flags().Bool("dry-run", false, "only show the changes, as plan does")
 	output, at := outputFlag(c), serverFlags(c)
@@ -53,7 +55,10 @@ it; the warnings are those of check --server. The service keeps the former versi
 			if err := at.rejectFlags(c, "ignore-missing"); err != nil {
 				return err
 			}
-			return a.applyRemote(c, at, *files, *dryRun, *output)
+			return a.applyRemote(c, at, *files, *dryRun, *wait, *output)
+		}
+		if c.Flags().Changed("wait") {
+			return usageError{errors.New("--wait is for --server: without it apply returns when the configuration is in force"), c.CommandPath()}
 		}
 		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {
 			return usageError{fmt.Errorf("--confirm-within %v is out of range: set %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}

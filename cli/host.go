@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,7 +25,7 @@ var hosts = resource[api.HostState]{
 		case h.Connected != nil:
 			agent = "disconnected"
 		}
-		return []string{orEmpty(h.Name), agent, orEmpty(h.Version), orEmpty(h.Applied), orEmpty(h.Description)}
+		return []string{orEmpty(h.Name), agent, orEmpty(h.Version), enforcedOf(h), orEmpty(h.Description)}
 	},
 	page: func(q request, after *string) ([]api.HostState, *string, error) {
 		page, err := api.Decode[api.HostList](q.client.ListHosts(q.ctx, &api.ListHostsParams{After: after}))
@@ -35,7 +36,36 @@ var hosts = resource[api.HostState]{
 	delete: func(q request) (*http.Response, error) {
 		return q.client.DeleteHost(q.ctx, q.args[0], &api.DeleteHostParams{DryRun: q.dry})
 	},
-	detail: deviceTable,
+	detail: func(w io.Writer, h api.HostState) error {
+		return errors.Join(documentTable(w, h), deviceTable(w, h))
+	},
+}
+
+// enforcedOf returns how many of a host's documents are in force, such as "2 of 3".
+func enforcedOf(h api.HostState) string {
+	if h.Documents == nil || h.Connected == nil || !*h.Connected {
+		return "" // unknown
+	}
+	n := 0
+	for _, d := range *h.Documents {
+		if d.State == api.DocumentEnforced {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d", n, len(*h.Documents))
+}
+
+// documentTable prints the documents of a host, and whether they are in force.
+func documentTable(w io.Writer, h api.HostState) error {
+	if h.Documents == nil || len(*h.Documents) == 0 {
+		return nil
+	}
+	rows := [][]string{{"DOCUMENT", "NAME", "STATE", ""}}
+	for _, d := range *h.Documents {
+		rows = append(rows, []string{string(d.Kind), d.Name, string(d.State), orEmpty(d.Reason)})
+	}
+	fmt.Fprintln(w)
+	return text.Table(w, "  ", rows)
 }
 
 func hostCommand(a *app) *cobra.Command {
@@ -56,10 +86,13 @@ names of the hosts on which it has groups.`,
 		}),
 		hosts.showCommand(a, &cobra.Command{
 			Use:   "show NAME",
-			Short: "Show a host, its devices, and why a device is not in its desired state",
-			Long: `Show prints a host and what its agent reports: the epoch and revision that are in force, the
-devices, and the owner of each device: the controller, a file or a command on the host (local), or
-none.`,
+			Short: "Show a host, its devices, and whether its documents are in force",
+			Long: `Show prints a host and what its agent reports: the state of each document, the devices, and
+the owner of each device: the controller, a file or a command on the host (local), or none.
+
+A document is enforced, applying (the agent has it and has not reported it yet), waiting (the
+host has no such device), overridden (a file on the host configures the device), refused (with
+the reason), or disconnected: the agent enforces what it last received.`,
 			Example: "  headgate host show web1", Args: cobra.ExactArgs(1),
 		}),
 		hosts.deleteCommand(a, &cobra.Command{

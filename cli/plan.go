@@ -27,7 +27,7 @@ change that apply would make. A device without changes is "up to date".`,
 			if err := at.rejectFlags(c, "ignore-missing"); err != nil {
 				return err
 			}
-			return a.applyRemote(c, at, *files, true, *output)
+			return a.applyRemote(c, at, *files, true, 0, *output)
 		}
 		return a.plan(c, *files, *missing, *output)
 	}

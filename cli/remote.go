@@ -68,8 +68,8 @@ func (a *app) resolveRemotes(ctx context.Context, h apihost.Host, dev string) ([
 }
 
 // applyRemote sets the desired state of a host of a service from files. With dry it only prints the
-// changes.
-func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry bool, f format) error {
+// changes. Otherwise it waits until the host enforces them, if wait is not 0.
+func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry bool, wait time.Duration, f format) error {
 	set, err := a.load(c, files, false)
 	if err == nil {
 		err = reservationsNot(set, c.Name()+" does not create reservations")
@@ -84,6 +84,12 @@ func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry b
 	if err != nil {
 		return err
 	}
+	var states []api.DocumentState
+	if wait > 0 && !dry {
+		if states, err = h.Documents(c.Context()); err != nil {
+			return err
+		}
+	}
 	before, after, err := h.Apply(c.Context(), set, dry)
 	if err != nil {
 		return err
@@ -93,7 +99,33 @@ func (a *app) applyRemote(c *cobra.Command, t *remoteHost, files []string, dry b
 		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", h.Name, err)
 	}
 	changes := diff.Compare(before, after)
-	return a.print(f, changes, func(w io.Writer) error { return diff.Write(w, changes) })
+	err = a.print(f, changes, func(w io.Writer) error { return diff.Write(w, changes) })
+	if err == nil && wait > 0 && !dry {
+		err = awaitEnforced(c.Context(), h, set, states, wait)
+	}
+	return err
+}
+
+// awaitEnforced returns an error with the documents that the host does not enforce in time.
+func awaitEnforced(ctx context.Context, h apihost.Host, set config.Set, before []api.DocumentState, wait time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	left, err := h.AwaitEnforced(waiting, set, before)
+	if err != nil {
+		return fmt.Errorf("the configuration is stored, but its state cannot be read: %w", err)
+	}
+	var each []string
+	for _, d := range left {
+		text := fmt.Sprintf("%s is %s", d.Name, d.State)
+		if d.Reason != nil {
+			text += ": " + *d.Reason
+		}
+		each = append(each, text)
+	}
+	if len(each) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the configuration is stored, and not in force on %s after %v: %s", h.Name, wait, strings.Join(each, "; "))
 }
 
 // showRemote prints the groups of a host with their counters, as its agent reports them: the same as "show"

@@ -23,11 +23,16 @@ type view struct{ hub *hub }
 // State implements server.Agents, as do all methods of view.
 func (v view) State(host string) (out api.HostState, connected bool) {
 	l := v.hub.link(host)
+	stored, epoch := v.hub.cache.documentsOf(host)
 	if l == nil {
+		states := documentStates(stored, epoch, false, nil, nil)
+		out.Documents = &states
 		return out, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	states := documentStates(stored, epoch, true, l.facts, l.enforced)
+	out.Documents = &states
 	out.Version = &l.hello.Version
 	if e := l.enforced; e != nil {
 		text := fmt.Sprintf("%d/%d", e.Fence.GetEpoch(), e.Fence.GetRevision())
@@ -106,13 +111,7 @@ func (v view) Names(host string) group.AltNames {
 
 // names returns the alternative names of the host's devices.
 func (l *link) names() group.AltNames {
-	out := group.AltNames{}
-	for _, d := range l.facts.GetDevices() {
-		if len(d.Altnames) > 0 {
-			out[d.Name] = d.Altnames
-		}
-	}
-	return out
+	return altNames(l.facts)
 }
 
 func (v view) Rates(host string) (out api.RateList, ok bool) {

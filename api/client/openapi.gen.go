@@ -56,6 +56,54 @@ func (e DirectionName) Valid() bool {
 	}
 }
 
+// Defines values for DocumentStateKind.
+const (
+	DocumentOfCollective DocumentStateKind = "collective"
+	DocumentOfInterface  DocumentStateKind = "interface"
+)
+
+// Valid indicates whether the value is a known member of the DocumentStateKind enum.
+func (e DocumentStateKind) Valid() bool {
+	switch e {
+	case DocumentOfCollective:
+		return true
+	case DocumentOfInterface:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DocumentStateState.
+const (
+	DocumentApplying     DocumentStateState = "applying"
+	DocumentDisconnected DocumentStateState = "disconnected"
+	DocumentEnforced     DocumentStateState = "enforced"
+	DocumentOverridden   DocumentStateState = "overridden"
+	DocumentRefused      DocumentStateState = "refused"
+	DocumentWaiting      DocumentStateState = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the DocumentStateState enum.
+func (e DocumentStateState) Valid() bool {
+	switch e {
+	case DocumentApplying:
+		return true
+	case DocumentDisconnected:
+		return true
+	case DocumentEnforced:
+		return true
+	case DocumentOverridden:
+		return true
+	case DocumentRefused:
+		return true
+	case DocumentWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GroupStateOrigin.
 const (
 	GroupStateOriginFile        GroupStateOrigin = "file"
@@ -921,6 +969,27 @@ type DirectionRates struct {
 	LimitBps *int64 `json:"limit_bps,omitempty"`
 }
 
+// DocumentState defines model for DocumentState.
+type DocumentState struct {
+	Kind DocumentStateKind `json:"kind"`
+
+	// Name The device or the pattern of an interface, or the name of a connection set.
+	Name   string  `json:"name"`
+	Reason *string `json:"reason,omitempty"`
+
+	// Revision The revision of its last change.
+	Revision int64 `json:"revision"`
+
+	// State enforced: it is in force. applying: the agent has not reported this revision yet. waiting: the host has no such device. overridden: a file on the host, or another document, configures the device. refused: the agent cannot enforce it. disconnected: the agent is not connected, so this is unknown; it enforces what it last received.
+	State DocumentStateState `json:"state"`
+}
+
+// DocumentStateKind defines model for DocumentState.Kind.
+type DocumentStateKind string
+
+// DocumentStateState enforced: it is in force. applying: the agent has not reported this revision yet. waiting: the host has no such device. overridden: a file on the host, or another document, configures the device. refused: the agent cannot enforce it. disconnected: the agent is not connected, so this is unknown; it enforces what it last received.
+type DocumentStateState string
+
 // Each One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client.
 //
 // Examples: src/32, dst/24,dst/56
@@ -1191,6 +1260,9 @@ type HostState struct {
 	Connected   *bool              `json:"connected,omitempty"`
 	Description *string            `json:"description,omitempty"`
 	Devices     *HostDevices       `json:"devices,omitempty"`
+
+	// Documents The documents of the host, and whether they are in force.
+	Documents *[]DocumentState `json:"documents,omitempty"`
 
 	// Features The results of feature detection, as in headgate doctor.
 	Features *[]HostFeature `json:"features,omitempty"`

@@ -134,6 +134,16 @@ export type DirectionRates = {
 	/** The limit in bit/s; absent if the direction is not limited. */
 	limit_bps?: number;
 };
+export type DocumentState = {
+	kind: "interface" | "collective";
+	/** The device or the pattern of an interface, or the name of a connection set. */
+	name: string;
+	reason?: string;
+	/** The revision of its last change. */
+	revision: number;
+	/** enforced: it is in force. applying: the agent has not reported this revision yet. waiting: the host has no such device. overridden: a file on the host, or another document, configures the device. refused: the agent cannot enforce it. disconnected: the agent is not connected, so this is unknown; it enforces what it last received. */
+	state: "enforced" | "applying" | "waiting" | "overridden" | "refused" | "disconnected";
+};
 /** One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client. */
 export type Each = string;
 /** A packet that has any of these values in any of the fields does not match. */
@@ -306,6 +316,8 @@ export type HostState = {
 	connected?: boolean;
 	description?: string;
 	devices?: HostDevices;
+	/** The documents of the host, and whether they are in force. */
+	documents?: (DocumentState)[];
 	/** The results of feature detection, as in headgate doctor. */
 	features?: (HostFeature)[];
 	/** The release of the kernel. */
