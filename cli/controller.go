@@ -59,6 +59,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 		Example: `  headgate controller --data ./controller
   headgate controller --listen 10.0.0.1
   headgate controller --listen :: --certificate-for headgate.example.org
+  headgate controller --listen 10.0.0.1 --advertise gw.example.org:18421
   headgate controller --openflow 10.9.0.1:6653
   headgate controller -f controllers.yaml --name c1
   headgate controller --etcd https://10.0.0.5:2379 --etcd-ca ca.pem --etcd-cert headgate.pem --etcd-key headgate.key --etcd-prefix /prod`,
@@ -67,6 +68,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 	r.flags(c)
 	c.Flags().StringVar(&r.Listen, "listen", "127.0.0.1", "the `ADDRESS` to listen on, for API clients and agents")
 	c.Flags().StringSliceVar(&r.Hosts, "certificate-for", nil, "additional `NAMES` and addresses of the controller, for its certificate")
+	c.Flags().StringSliceVar(&r.Advertise, "advertise", nil, "the `NAMES` or addresses at which agents reach this controller, if it is not that of --listen: a public address, or with a port that is forwarded to 8421. They are in its certificate")
 	c.Flags().StringVar(&r.OpenFlow, "openflow", "", "accept OpenFlow switches at this `ADDRESS`, such as 10.9.0.1:6653, without authentication")
 	r.Scheme = cycle.DefaultScheme
 	c.Flags().Var(enumFlag{&r.Scheme, cycle.SchemeNames}, "reservation-scheme", "how bandwidth that reservations leave unused is lent; all but adaptive are for comparisons")
@@ -81,7 +83,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 		if err := r.read(a, c); err != nil {
 			return err
 		}
-		if err := errors.Join(r.CheckNames(), circuits.CheckInterval(r.Cycle)); err != nil {
+		if err := errors.Join(r.CheckNames(), r.CheckAdvertised(), circuits.CheckInterval(r.Cycle)); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
 		controllerservice.SpareMemory()

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,37 @@ type Identity struct {
 	// controllers listen for agents.
 	Authority []byte   `json:"authority"`
 	Agents    []string `json:"agents"`
+	// Joined is the name or address by which the host joined, which may be the only one that it reaches: a public address, or that of a forwarded port. With
+	// a port it is the address for agents. "" is not known.
+	Joined string `json:"joined,omitempty"`
+}
+
+// joinedAddress returns the address for agents by which the host joined, "" if the controllers announce that name or address themselves.
+func (id Identity) joinedAddress() string {
+	if _, _, err := net.SplitHostPort(id.Joined); err == nil {
+		return id.Joined
+	}
+	port := ""
+	for _, at := range id.Agents {
+		host, p, err := net.SplitHostPort(at)
+		if err != nil || host == id.Joined {
+			return ""
+		}
+		port = p
+	}
+	if id.Joined == "" || port == "" {
+		return ""
+	}
+	return net.JoinHostPort(id.Joined, port)
+}
+
+// nextController returns the address of the controller to connect to after that of another has failed, "" for none: the address by which the host joined, if
+// the controllers do not announce it, and else a random one of theirs.
+func (id Identity) nextController(failed string) string {
+	if joined := id.joinedAddress(); joined != "" && joined != failed {
+		return joined
+	}
+	return randomController(id.Agents, failed)
 }
 
 const identityFile = "identity.json"
@@ -89,6 +121,8 @@ type Controller struct {
 	Token string
 	// Pin is the hash of the controller's certificate authority (pki.Hash).
 	Pin string
+	// AgentAddress, if set, is the address with the port at which the controller is reachable for agents: that of the URL has another port.
+	AgentAddress string
 	// Dial, if set, opens connections to the controller.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -133,7 +167,7 @@ func Join(ctx context.Context, dir string, s Controller) error {
 	}
 	return Identity{
 		Host: s.Host, KeyPair: pki.KeyPair{Cert: []byte(got.Certificate), Key: key},
-		Authority: []byte(got.Authority), Agents: got.Agents,
+		Authority: []byte(got.Authority), Agents: got.Agents, Joined: cmp.Or(s.AgentAddress, u.Hostname()),
 	}.save(dir)
 }
 

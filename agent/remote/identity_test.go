@@ -102,3 +102,25 @@ func TestRenewed(t *testing.T) {
 		t.Errorf("after an update of the new identity: %v, %v", now.Agents, err)
 	}
 }
+
+// An agent prefers the address by which it joined to those that controllers announce, and keeps both.
+func TestNextController(t *testing.T) {
+	for _, c := range []struct {
+		joined string
+		agents []string
+		failed string
+		want   string
+	}{
+		{"192.0.2.1", []string{"10.0.0.1:8421"}, "", "192.0.2.1:8421"},
+		{"192.0.2.1", []string{"10.0.0.1:8421"}, "192.0.2.1:8421", "10.0.0.1:8421"},
+		{"192.0.2.1", []string{"10.0.0.1:8421"}, "10.0.0.1:8421", "192.0.2.1:8421"},
+		{"gw.example.org:18421", []string{"10.0.0.1:8421"}, "", "gw.example.org:18421"},
+		{"2001:db8::1", []string{"10.0.0.1:8421"}, "", "[2001:db8::1]:8421"},
+		{"10.0.0.1", []string{"10.0.0.1:8421", "10.0.0.2:8421"}, "10.0.0.1:8421", "10.0.0.2:8421"},
+		{"", []string{"10.0.0.1:8421"}, "", "10.0.0.1:8421"},
+	} {
+		if got := (Identity{Joined: c.joined, Agents: c.agents}).nextController(c.failed); got != c.want {
+			t.Errorf("joined by %q, announced %v, failed %q: %s, want %s", c.joined, c.agents, c.failed, got, c.want)
+		}
+	}
+}

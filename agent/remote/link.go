@@ -93,7 +93,7 @@ func (l *Link) Run(ctx context.Context) error {
 			return errors.New("the identity has no controller address for agents: start the controller with --listen ADDRESS, and join again")
 		}
 		began := time.Now()
-		at := randomController(id.Agents, failed)
+		at := id.nextController(failed)
 		err = l.runStream(ctx, id, at)
 		if ctx.Err() != nil {
 			return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"headgate.dev/headgate/config"
@@ -23,6 +24,28 @@ func (o Options) CheckAddresses() error {
 	return nil
 }
 
+// CheckAdvertised returns an error if an advertised address cannot be one.
+func (o Options) CheckAdvertised() error {
+	for _, at := range o.Advertise {
+		host, port, err := net.SplitHostPort(o.withPort(at))
+		if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || host == "" {
+			return fmt.Errorf("--advertise %s is not a name or an address: set one such as gw.example.org, gw.example.org:18421 or 2001:db8::1", at)
+		}
+	}
+	if len(o.Advertise) > 0 && len(o.Controllers.Members) > 1 {
+		return fmt.Errorf("--advertise is for a single controller: set the addresses in %s", o.Controllers.File)
+	}
+	return nil
+}
+
+// withPort returns an advertised address with its port, which is that for agents if it has none.
+func (o Options) withPort(at string) string {
+	if _, _, err := net.SplitHostPort(at); err == nil {
+		return at
+	}
+	return net.JoinHostPort(at, portText(o.Controllers.Agents))
+}
+
 // CheckNames returns an error if the controller has no name or address to announce to agents.
 func (o Options) CheckNames() error {
 	if len(o.at(o.self())) == 0 {
@@ -39,13 +62,19 @@ func (o Options) self() config.Member {
 // at returns the names and addresses at which a controller is reachable.
 func (o Options) at(m config.Member) []string {
 	if m.Unspecified() {
-		return o.Hosts
+		return o.certificateNames()
 	}
 	return []string{m.Address}
 }
 
 // agentAddresses returns the addresses at which agents connect to the controllers.
 func (o Options) agentAddresses() (all []string) {
+	for _, at := range o.Advertise {
+		all = append(all, o.withPort(at))
+	}
+	if len(all) > 0 {
+		return all
+	}
 	for _, m := range o.Controllers.Members {
 		for _, host := range o.at(m) {
 			all = append(all, net.JoinHostPort(host, portText(o.Controllers.Agents)))
@@ -65,11 +94,17 @@ func (o Options) peerAddresses() (all []string) {
 }
 
 // certificateNames returns the names and addresses in this controller's certificate, besides the listen address.
-func (o Options) certificateNames() []string {
+func (o Options) certificateNames() (all []string) {
 	if _, err := netip.ParseAddr(o.Listen); err != nil {
-		return append([]string{o.Listen}, o.Hosts...)
+		all = append(all, o.Listen)
 	}
-	return o.Hosts
+	all = append(all, o.Hosts...)
+	for _, at := range o.Advertise {
+		if host, _, err := net.SplitHostPort(o.withPort(at)); err == nil && !slices.Contains(all, host) {
+			all = append(all, host)
+		}
+	}
+	return all
 }
 
 func portText(port uint16) string { return strconv.Itoa(int(port)) }

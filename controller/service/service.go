@@ -29,6 +29,8 @@ type Options struct {
 	Controllers config.Controllers
 	// Hosts are additional names and addresses of the controller.
 	Hosts []string
+	// Advertise are the names and addresses, with a port or without, at which agents reach a single controller; nil means Listen, or Hosts.
+	Advertise []string
 	// External is an external etcd; nil for one that the controller runs, as a child process with the command
 	// StoreCommand, which calls etcd.RunChild.
 	External     *store.Endpoint
