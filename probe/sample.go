@@ -17,6 +17,8 @@ type Train struct {
 	// Purpose is the method and its step that the train is for, such as "capacity/pairs".
 	Purpose string `json:"purpose,omitempty"`
 	Parts   []Part `json:"parts"`
+	// Apart passes each packet to the kernel alone: on the path nothing segments several that are passed together.
+	Apart bool `json:"apart,omitempty"`
 }
 
 // Part is a sequence of packets of one size, sent at one rate.

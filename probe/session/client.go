@@ -9,9 +9,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/internal/awake"
 	"headgate.dev/headgate/internal/peerauth"
@@ -59,7 +63,8 @@ type Client struct {
 	socket        *Socket
 	own           bool
 	flow          *train.Flow
-	restoreIdle   func() // allows processors to enter idle states again
+	apart         map[probe.Direction]bool // packets that are sent together arrive unsegmented
+	restoreIdle   func()                   // allows processors to enter idle states again
 	id            uint64
 	trainNumber   uint32
 	remainingCaps *allowance // nil is no bound
@@ -128,7 +133,7 @@ func connect(ctx context.Context, o Options, use func(context.Context, *Client) 
 	if network == "" {
 		network = "tcp"
 	}
-	var d net.Dialer
+	d := net.Dialer{Control: smallSegments}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	dialing, stop := context.WithTimeout(ctx, 2*handshakeTimeout)
@@ -137,7 +142,7 @@ func connect(ctx context.Context, o Options, use func(context.Context, *Client) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w: start \"headgate probe serve\" there, and allow TCP port %d in firewalls on the path", err, port)
 	}
-	c := &Client{conn: tls.Client(tcp, o.Auth.Client(host)), MTU: map[probe.Direction]int{}}
+	c := &Client{conn: tls.Client(tcp, o.Auth.Client(host)), MTU: map[probe.Direction]int{}, apart: map[probe.Direction]bool{}}
 	c.l = &lines{in: bufio.NewReader(countingConn{c.conn, &c.control}), out: countingConn{c.conn, &c.control}, longest: longestAnswer}
 	halt := context.AfterFunc(ctx, func() { tcp.Close() })
 	if err = c.handshake(ctx, o); err == nil {
@@ -154,6 +159,17 @@ func connect(ctx context.Context, o Options, use func(context.Context, *Client) 
 		return nil, err
 	}
 	return c, nil
+}
+
+// controlSegment is the maximum segment size of the control connection, in bytes. Its packets pass a path whose MTU is smaller than that of its ends and whose
+// "packet too big" messages are filtered, such as PPPoE: the smallest MTU of IPv4 is 576.
+const controlSegment = 536
+
+// smallSegments sets the maximum segment size of a connection, in both directions: the peer learns it from the SYN.
+func smallSegments(_, _ string, c syscall.RawConn) error {
+	var set error
+	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, controlSegment) })
+	return errors.Join(err, set)
 }
 
 // handshake does the TLS handshake and the authentication.
@@ -255,24 +271,30 @@ func (c *Client) join(o Options) (err error) {
 		}
 		c.own = true
 	}
-	c.flow = c.socket.Join(c.id, c.Peer)
 	return nil
 }
 
 // prove returns the server's nonce, which shows that this end receives what the server
-// sends to it. Any of the datagrams may be lost.
+// sends to it. Any of the datagrams may be lost. The server's UDP port is the one that it names, or the one that the client has dialed: a port forward may give
+// the server another port than it knows.
 func (c *Client) prove(ctx context.Context) error {
 	const tries, pause = 20, 200 * time.Millisecond
+	named, dialed := c.Peer, c.conn.RemoteAddr().(*net.TCPAddr).AddrPort().Port()
 	for range tries {
 		begun := time.Now()
-		if err := c.socket.SendHeader(train.Header{Kind: train.Hello, Session: c.id}, c.Peer); err != nil {
-			return fmt.Errorf("cannot send UDP datagram to %s: %w", c.Peer, err)
+		for _, port := range slices.Compact([]uint16{named.Port(), dialed}) {
+			if err := c.socket.SendHeader(train.Header{Kind: train.Hello, Session: c.id}, netip.AddrPortFrom(named.Addr(), port)); err != nil {
+				return fmt.Errorf("cannot send UDP datagram to %s: %w", netip.AddrPortFrom(named.Addr(), port), err)
+			}
 		}
 		select {
 		case h := <-c.socket.challenges:
-			if h.Session != c.id {
+			from := h.From.Port()
+			if h.Session != c.id || from != named.Port() && from != dialed {
 				continue
 			}
+			c.Peer = netip.AddrPortFrom(named.Addr(), from)
+			c.flow = c.socket.Join(c.id, c.Peer)
 			c.RTT = time.Duration(h.At - begun.UnixNano())
 			h.Kind = train.Proof
 			for range 3 {
@@ -286,7 +308,7 @@ func (c *Client) prove(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
-	return fmt.Errorf("server responds on TCP port %d, but no UDP datagram arrived from its port %d: allow UDP in firewalls and NAT on the path", c.conn.RemoteAddr().(*net.TCPAddr).Port, c.Peer.Port())
+	return fmt.Errorf("server responds on TCP port %d, but no UDP datagram arrived from its port %d: allow UDP in firewalls and NAT on the path", dialed, named.Port())
 }
 
 // read returns the next message of the server. A refusal is an error.
@@ -303,9 +325,9 @@ func (c *Client) read() (message, error) {
 	return m, nil
 }
 
-// sizes are IP packet sizes that pass almost everywhere: Ethernet, some tunnels, and the
-// minimum MTU of IPv6.
-var sizes = []int{1500, 1400, 1280}
+// sizes are IP packet sizes that pass almost everywhere: Ethernet, PPPoE, WireGuard, other tunnels, and the
+// minimum MTUs of IPv6 and IPv4.
+var sizes = []int{1500, 1492, 1420, 1400, 1280, 576}
 
 // findMTU sends some packets of each size in both directions. The largest that arrives is
 // the MTU of the path.
@@ -336,8 +358,24 @@ func (c *Client) findMTU(ctx context.Context, servers int) error {
 		if c.MTU[d] == 0 {
 			return fmt.Errorf("none of %d packets arrived in direction %s: UDP port %d is blocked on the path", t.Count(), d, c.Peer.Port())
 		}
+		if c.apart[d], err = c.unsegmented(ctx, d); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// together is how many packets show whether something on the path segments what is sent with one call.
+const together = 8
+
+// unsegmented reports whether packets that are sent with one call arrive as one: the receiver's kernel segments them, with one timestamp, and a limiter on the
+// path sees a packet of up to 64 KB. So it is between containers of one host (veth), and on loopback.
+func (c *Client) unsegmented(ctx context.Context, d probe.Direction) (bool, error) {
+	s, err := c.exchange(ctx, d, probe.Train{Purpose: "session/segments", Parts: []probe.Part{{Count: together, Size: c.MTU[d]}}})
+	if err != nil || len(s.Arrived) < 3 {
+		return false, err
+	}
+	return !slices.ContainsFunc(s.Arrived, func(a probe.Arrival) bool { return a.At != s.Arrived[0].At }), nil
 }
 
 func (c *Client) deviceMTU() (int, error) {

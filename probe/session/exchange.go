@@ -101,7 +101,7 @@ func (c *Client) fit(d probe.Direction, t probe.Train) probe.Train {
 		p.Size = max(min(p.Size, c.MTU[d]), minSize)
 		parts[i] = p
 	}
-	t.Parts = parts
+	t.Parts, t.Apart = parts, t.Apart || c.apart[d]
 	return t
 }
 

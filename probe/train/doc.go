@@ -6,7 +6,9 @@
 // Packets without a rate are sent with UDP GSO. One system call passes up to 64 KB, which
 // the device, or the last step before the device, segments into packets. On veth these
 // are 0.33 us apart; single calls are 8 us apart. Where the kernel rejects GSO (EIO
-// behind a device without checksum offload, EINVAL before Linux 4.18), sendmmsg is used.
+// behind a device without checksum offload, EINVAL before Linux 4.18), sendmmsg is used. So it
+// is for trains with Apart: between containers of one host nothing segments what is sent with
+// GSO, and all its packets arrive at once, with one timestamp.
 // Paced packets are sent one at a time from a thread that spins, is pinned to its
 // processor, and is SCHED_FIFO where that is permitted. Packets less than MinSpacing (12 us)
 // apart are sent in groups of several, at the same average rate. A thread that stalled

@@ -35,7 +35,7 @@ type Sent struct {
 // Send sends a train, and returns when the kernel has its last packet. The pause before
 // the first part begins with the call.
 func (f *Flow) Send(ctx context.Context, number uint32, t probe.Train) (Sent, error) {
-	o := sender{flow: f, number: number, done: ctx.Done(), sent: Sent{At: make([]int64, 0, t.Count())}}
+	o := sender{flow: f, number: number, done: ctx.Done(), noGSO: t.Apart, sent: Sent{At: make([]int64, 0, t.Count())}}
 	for _, p := range t.Parts {
 		if p.Size < MinSize(f.peer.Addr()) || p.Size > 65_535 {
 			return Sent{}, fmt.Errorf("packet size of %d bytes is invalid: use %d to 65535", p.Size, MinSize(f.peer.Addr()))
