@@ -61,6 +61,11 @@ created: a backup does not contain the certificates with which the controllers t
 other. Changes made after the backup are lost, and hosts receive the restored desired state
 when they connect to a controller.
 
+Tokens and hosts that were revoked after the backup are valid in it. So all tokens and hosts
+of the backup are refused until an operator confirms them with "headgate controller
+confirm-restore". Hosts keep enforcing what they have. The controller creates an operator
+token when it starts, as at its first start.
+
 Restore an external etcd (--etcd) with its own tools, while all controllers are stopped:
 "etcdutl snapshot restore FILE --bump-revision 1000000000 --mark-compacted". Then run
 "headgate controller restore --etcd URL" without a file once, so that hosts accept the
@@ -97,6 +102,7 @@ restored state.`,
 			return err
 		}
 		a.note("restored %s from %s: start the controller", r.Dir, args[0])
+		a.note("its tokens and hosts are refused until \"headgate controller confirm-restore\", because some may have been revoked since the backup")
 		return nil
 	}
 	return c

@@ -20,6 +20,8 @@ var hosts = resource[api.HostState]{
 		switch {
 		case h.Revoked != nil && *h.Revoked:
 			agent = "revoked"
+		case h.Ahead != nil:
+			agent = "ahead"
 		case h.Connected != nil && *h.Connected:
 			agent = "connected"
 		case h.Connected != nil:

@@ -49,6 +49,17 @@ func (c *cache) accepts(host, serial string) bool {
 	return h != nil && h.host != nil && accepts(*h.host, serial)
 }
 
+// suspends reports whether a host is of a backup that no operator has confirmed.
+func (c *cache) suspends(host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.hosts[host]
+	return h != nil && h.since < c.restored
+}
+
+// errRestored refuses the agents of hosts of a backup that no operator has confirmed.
+var errRestored = status.Error(codes.FailedPrecondition, "the service was restored from a backup, and hosts of the backup are refused until an operator confirms them: some may have been revoked since (\"headgate controller confirm-restore\")")
+
 func accepts(h store.Host, serial string) bool {
 	return !h.Revoked && slices.Contains(h.Serials, serial)
 }
@@ -63,6 +74,8 @@ func (h *hub) check(host, serial string) error {
 		return errDisconnected
 	case !h.cache.accepts(host, serial):
 		return errDenied(host)
+	case h.cache.suspends(host):
+		return errRestored
 	}
 	return nil
 }

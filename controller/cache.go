@@ -34,11 +34,13 @@ type cache struct {
 
 // contents are the documents of the cache.
 type contents struct {
-	epoch   uint64 // epoch of the revisions
-	hosts   map[string]*desiredHost
-	probing probing
-	network *fabric.Config // nil without a configuration
-	weak    []store.WeakLink
+	epoch uint64 // epoch of the revisions
+	// restored is the revision of a restore that no operator has confirmed, 0 for none.
+	restored int64
+	hosts    map[string]*desiredHost
+	probing  probing
+	network  *fabric.Config // nil without a configuration
+	weak     []store.WeakLink
 	// tenantBytes is the size of what each tenant has in all interfaces.
 	tenantBytes map[string]int
 }
@@ -79,6 +81,7 @@ func (c *cache) isCurrent() bool {
 // desiredHost is the desired state of one host.
 type desiredHost struct {
 	host        *store.Host // nil if the host does not exist
+	since       int64       // revision of host
 	interfaces  map[string]document
 	collectives map[string]document
 }
@@ -131,6 +134,13 @@ func (c *cache) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	restored, ok, err := c.store.Get(ctx, store.RestoreKey, at)
+	if err != nil {
+		return err
+	}
+	if ok {
+		fresh.put(restored)
+	}
 	c.mu.Lock()
 	old := c.hosts
 	c.contents, c.revision, c.currentAt = fresh, at, began
@@ -159,6 +169,11 @@ func (c *cache) watch(ctx context.Context) error {
 		c.mu.Lock()
 		for _, e := range events {
 			c.put(e.Doc)
+			if e.Key == store.EpochKey { // agents that were ahead may not be now
+				for host := range c.hosts {
+					hosts[host] = true
+				}
+			}
 			name, parts := store.Name(e.Key)
 			switch k, cached := kinds[name]; {
 			case cached && k.ofHost:
@@ -193,6 +208,10 @@ func (c *contents) put(d store.Doc) {
 	switch k, cached := kinds[kind]; {
 	case d.Key == store.EpochKey:
 		err = d.Into(&c.epoch)
+	case d.Key == store.RestoreKey && d.Value == nil:
+		c.restored = 0
+	case d.Key == store.RestoreKey:
+		c.restored = d.Revision
 	case cached && (k.parts == 0 || k.parts == len(name)):
 		err = k.put(c, name, d)
 	}
@@ -203,7 +222,7 @@ func (c *contents) put(d store.Doc) {
 
 func (c *contents) putHost(name []string, d store.Doc) error {
 	h := c.host(name[0])
-	h.host = nil
+	h.host, h.since = nil, d.Revision
 	if d.Value == nil {
 		return nil
 	}
@@ -277,6 +296,18 @@ func (c *cache) limit(host, dev string, names group.AltNames, direction string) 
 		return h.interfaces[documents[n]].limits[direction]
 	}
 	return 0
+}
+
+// restoredAt returns the revision of a restore that no operator has confirmed, 0 for none. It reads the store while the cache was never read.
+func (c *cache) restoredAt(ctx context.Context) (int64, error) {
+	c.mu.Lock()
+	revision, known := c.restored, !c.currentAt.IsZero()
+	c.mu.Unlock()
+	if known {
+		return revision, nil
+	}
+	d, _, err := c.store.Get(ctx, store.RestoreKey, 0)
+	return d.Revision, err
 }
 
 // storedBeside returns what a host has beside the document of a device, and what a tenant has beside its groups on that device.

@@ -161,7 +161,7 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	out.cache = &cache{store: s, contents: newContents()}
 	out.lowered = map[fabric.LinkID]time.Time{}
-	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}, allowances: map[string]*allowance{}}
+	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}, allowances: map[string]*allowance{}, ahead: map[string]*agents.Fence{}}
 	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
 	out.prober, out.plan = newProber(out.hub, out.authority, out.nominal), make(chan struct{}, 1)
 	out.cache.onChange = map[string]func(){
@@ -228,7 +228,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentAddresses}, serial, err
 		},
 		SignSwitches: c.switchAuthority.sign,
-		StoredBeside: c.cache.storedBeside, Identify: connlimit.IdentifyIn,
+		StoredBeside: c.cache.storedBeside, Identify: connlimit.IdentifyIn, Restored: c.cache.restoredAt, HighestEpoch: c.hub.highestEpoch,
 	}
 	handler, err := service.Handler()
 	if err != nil {

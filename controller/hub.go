@@ -38,6 +38,8 @@ type hub struct {
 	reserved map[string]*agents.Reservations // by host, with the limits now
 	// allowances are what agents may still do, by host.
 	allowances map[string]*allowance
+	// ahead has what agents have that are ahead of this controller, by host.
+	ahead map[string]*agents.Fence
 }
 
 // link is the stream of one agent.
@@ -134,6 +136,7 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 	}
 	beat := time.NewTicker(heartbeatInterval)
 	defer beat.Stop()
+	began, ahead := time.Now(), false
 	for first := true; ; first = false {
 		if !first {
 			select {
@@ -146,7 +149,9 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 				if err := stream.Send(&agents.ToAgent{}); err != nil {
 					return err
 				}
-				continue
+				if !ahead {
+					continue
+				}
 			case m := <-l.out:
 				if err := stream.Send(m); err != nil {
 					return err
@@ -157,6 +162,13 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 		}
 		if err := h.check(l.host, serial); err != nil {
 			return err
+		}
+		// An agent ends a stream with an earlier state than its own. It stays connected, so that it is seen, until this controller has caught up.
+		if ahead = h.noteAhead(l, began); ahead {
+			if err := stream.Send(&agents.ToAgent{}); err != nil {
+				return err
+			}
+			continue
 		}
 		desired := h.cache.desired(l.host, have)
 		desired.Agents = h.agentsAt

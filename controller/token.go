@@ -54,15 +54,23 @@ func pendingToken(ctx context.Context, s *store.Store, file string) (secret stri
 
 // hasOperatorToken reports whether a valid operator token exists.
 func hasOperatorToken(ctx context.Context, s *store.Store) (bool, error) {
+	restored, _, err := s.Get(ctx, store.RestoreKey, 0)
+	if err != nil {
+		return false, err
+	}
 	docs, _, err := s.All(ctx, store.Prefix(store.Tokens), 0)
 	if err != nil {
 		return false, err
 	}
-	return hasOperator(docs)
+	return hasOperator(docs, restored.Revision)
 }
 
-func hasOperator(tokens []store.Doc) (bool, error) {
+// hasOperator reports whether one of some tokens is a valid one of an operator. Those before a revision are of a backup that no operator has confirmed.
+func hasOperator(tokens []store.Doc, restored int64) (bool, error) {
 	for _, d := range tokens {
+		if d.Revision != 0 && d.Revision < restored {
+			continue
+		}
 		var t store.Token
 		if err := d.Into(&t); err != nil {
 			return false, err
@@ -84,11 +92,15 @@ func EnsureOperatorToken(ctx context.Context, s *store.Store, secret string) (t 
 		if made = err == nil && there && time.Now().Before(t.Expires); made || err != nil {
 			return err
 		}
+		_, restored, err := tx.Unconfirmed()
+		if err != nil {
+			return err
+		}
 		docs, err := tx.All(store.Prefix(store.Tokens))
 		if err != nil {
 			return err
 		}
-		if there, err := hasOperator(docs); err != nil || there {
+		if there, err := hasOperator(docs, restored); err != nil || there {
 			return err
 		}
 		t, made = fresh, true

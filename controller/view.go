@@ -32,6 +32,14 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	states := documentStates(stored, epoch, true, l.facts, l.enforced)
+	if has := v.hub.aheadOf(host); has != nil {
+		text := fenceText(has)
+		out.Ahead = &text
+		why := "the agent has a later desired state, " + text + ": run \"headgate controller take-back\""
+		for n := range states {
+			states[n].State, states[n].Reason = api.DocumentRefused, &why
+		}
+	}
 	out.Documents = &states
 	out.Version = &l.hello.Version
 	if e := l.enforced; e != nil {

@@ -23,7 +23,8 @@ func (s *Store) Backup(ctx context.Context, to io.Writer) error {
 
 // Restored begins a new epoch after the restore that id identifies, once, however often it is called.
 // Agents then reject everything of an earlier epoch. An epoch is at least the current time in seconds:
-// an epoch that began after the backup is not in the backup, and must not be reused.
+// an epoch that began after the backup is not in the backup, and must not be reused. Tokens and hosts of
+// the backup are refused until an operator confirms them (Restore).
 func (s *Store) Restored(ctx context.Context, id string) error {
 	done := Key(Service, "restored")
 	_, err := s.Do(ctx, EpochKey, func(tx *Tx) error {
@@ -36,6 +37,9 @@ func (s *Store) Restored(ctx context.Context, id string) error {
 			return err
 		}
 		if err := tx.Put(EpochKey, max(epoch+1, uint64(time.Now().Unix()))); err != nil {
+			return err
+		}
+		if err := tx.Put(RestoreKey, Restore{At: time.Now().UTC().Truncate(time.Second)}); err != nil {
 			return err
 		}
 		return tx.Put(done, id)

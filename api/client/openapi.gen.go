@@ -1252,6 +1252,9 @@ type HostRates struct {
 
 // HostState defines model for HostState.
 type HostState struct {
+	// Ahead The epoch and revision that the agent has, if they are later than those of the service, so that the agent refuses the service's desired state.
+	Ahead *string `json:"ahead,omitempty"`
+
 	// Applied The epoch and revision that the agent has in force.
 	Applied *string `json:"applied,omitempty"`
 
@@ -2622,6 +2625,27 @@ type ReservationUsageList struct {
 	Items []ReservationUsage `json:"items"`
 }
 
+// Restore defines model for Restore.
+type Restore struct {
+	// At When the controller first started with the restored data.
+	At time.Time `json:"at"`
+
+	// Hosts The hosts of the backup whose agents are accepted again once it is confirmed.
+	Hosts []Host `json:"hosts"`
+
+	// Tokens The tokens of the backup that are valid again once it is confirmed.
+	Tokens []Token `json:"tokens"`
+}
+
+// RestoreConfirmation defines model for RestoreConfirmation.
+type RestoreConfirmation struct {
+	// RevokeHosts Hosts to revoke.
+	RevokeHosts *[]Name `json:"revoke_hosts,omitempty"`
+
+	// RevokeTokens Ids of tokens to revoke.
+	RevokeTokens *[]string `json:"revoke_tokens,omitempty"`
+}
+
 // Role defines model for Role.
 type Role string
 
@@ -2941,6 +2965,12 @@ type ListAuditParams struct {
 	// Before `next` of the previous page.
 	Before *QueryBefore `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *QueryLimit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// TakeBackParams defines parameters for TakeBack.
+type TakeBackParams struct {
+	DryRun         *DryRun         `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // WatchEventsParams defines parameters for WatchEvents.
@@ -3339,6 +3369,12 @@ type PutReservationParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ConfirmRestoreParams defines parameters for ConfirmRestore.
+type ConfirmRestoreParams struct {
+	DryRun         *DryRun         `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListTenantsParams defines parameters for ListTenants.
 type ListTenantsParams struct {
 	// After `next` of the previous page.
@@ -3448,6 +3484,9 @@ type CreateReservationJSONRequestBody = NewReservation
 
 // PutReservationJSONRequestBody defines body for PutReservation for application/json ContentType.
 type PutReservationJSONRequestBody = ReservationRequest
+
+// ConfirmRestoreJSONRequestBody defines body for ConfirmRestore for application/json ContentType.
+type ConfirmRestoreJSONRequestBody = RestoreConfirmation
 
 // PutTenantJSONRequestBody defines body for PutTenant for application/json ContentType.
 type PutTenantJSONRequestBody = Tenant
@@ -3598,6 +3637,14 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TakeBack Begin a new epoch, so that agents that are ahead of the service accept its desired state
+	//
+	// An agent refuses a desired state that is earlier than the one that it has. After a restore the service begins a new
+	// epoch by itself. An agent can be ahead if the clock of another restore was wrong.
+	//
+	// Corresponds with POST /v1/epoch (the `TakeBack` operationId).
+	TakeBack(ctx context.Context, params *TakeBackParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// WatchEvents Watch changes, as server-sent events
 	//
@@ -4130,6 +4177,28 @@ type ClientInterface interface {
 	// Corresponds with PUT /v1/reservations/{owner}/{reservation} (the `PutReservation` operationId).
 	PutReservation(ctx context.Context, owner PathOwner, reservation PathReservation, params *PutReservationParams, body PutReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetRestore Get the restore that waits for a confirmation, with the tokens and hosts of the backup
+	//
+	// After a restore from a backup the tokens and hosts of the backup are refused, because some may have been revoked
+	// since the backup. The controller creates an operator token when it starts.
+	//
+	// Corresponds with GET /v1/restore (the `GetRestore` operationId).
+	GetRestore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmRestoreWithBody Revoke some tokens and hosts of the backup, and permit all others again
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/restore/confirmation (the `ConfirmRestore` operationId).
+	ConfirmRestoreWithBody(ctx context.Context, params *ConfirmRestoreParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmRestore Revoke some tokens and hosts of the backup, and permit all others again
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/restore/confirmation (the `ConfirmRestore` operationId).
+	ConfirmRestore(ctx context.Context, params *ConfirmRestoreParams, body ConfirmRestoreJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DeleteSession End a session
 	//
 	// Removes the session cookie. The token stays valid until it expires or is revoked.
@@ -4225,6 +4294,24 @@ type ClientInterface interface {
 // Corresponds with GET /v1/audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListAuditRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TakeBack Begin a new epoch, so that agents that are ahead of the service accept its desired state
+//
+// An agent refuses a desired state that is earlier than the one that it has. After a restore the service begins a new
+// epoch by itself. An agent can be ahead if the clock of another restore was wrong.
+//
+// Corresponds with POST /v1/epoch (the `TakeBack` operationId).
+func (c *Client) TakeBack(ctx context.Context, params *TakeBackParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTakeBackRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5516,6 +5603,58 @@ func (c *Client) PutReservation(ctx context.Context, owner PathOwner, reservatio
 	return c.Client.Do(req)
 }
 
+// GetRestore Get the restore that waits for a confirmation, with the tokens and hosts of the backup
+//
+// After a restore from a backup the tokens and hosts of the backup are refused, because some may have been revoked
+// since the backup. The controller creates an operator token when it starts.
+//
+// Corresponds with GET /v1/restore (the `GetRestore` operationId).
+func (c *Client) GetRestore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRestoreRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmRestoreWithBody Revoke some tokens and hosts of the backup, and permit all others again
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/restore/confirmation (the `ConfirmRestore` operationId).
+func (c *Client) ConfirmRestoreWithBody(ctx context.Context, params *ConfirmRestoreParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmRestoreRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmRestore Revoke some tokens and hosts of the backup, and permit all others again
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/restore/confirmation (the `ConfirmRestore` operationId).
+func (c *Client) ConfirmRestore(ctx context.Context, params *ConfirmRestoreParams, body ConfirmRestoreJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmRestoreRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // DeleteSession End a session
 //
 // Removes the session cookie. The token stays valid until it expires or is revoked.
@@ -5793,6 +5932,75 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewTakeBackRequest constructs an http.Request for the TakeBack method
+func NewTakeBackRequest(server string, params *TakeBackParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/epoch")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -10066,6 +10274,115 @@ func NewPutReservationRequestWithBody(server string, owner PathOwner, reservatio
 			}
 
 			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetRestoreRequest constructs an http.Request for the GetRestore method
+func NewGetRestoreRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/restore")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewConfirmRestoreRequest calls the generic ConfirmRestore builder with application/json body
+func NewConfirmRestoreRequest(server string, params *ConfirmRestoreParams, body ConfirmRestoreJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewConfirmRestoreRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewConfirmRestoreRequestWithBody constructs an http.Request for the ConfirmRestore method, with any body, and a specified content type
+func NewConfirmRestoreRequestWithBody(server string, params *ConfirmRestoreParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/restore/confirmation")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
 	}

@@ -45,6 +45,10 @@ type Server struct {
 	SignSwitches func(ids []fabric.DPID, request []byte, days int) (api.SwitchCertificate, error)
 	// StoredBeside, if set, returns what a host has beside the document of a device, and what a tenant has beside its groups on that device.
 	StoredBeside func(host, dev, tenant string) Stored
+	// Restored, if set, returns the revision of a restore that no operator has confirmed, before which all documents are of the backup. 0 is none.
+	Restored func(ctx context.Context) (revision int64, err error)
+	// HighestEpoch, if set, returns the highest epoch of agents that have a later desired state than the service, 0 without one.
+	HighestEpoch func() uint64
 	// Identify, if set, is called with who the peer of a request is: a tenant, or the id of a token without one.
 	Identify func(ctx context.Context, peer string)
 	// Version is the version of this program.

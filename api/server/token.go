@@ -74,6 +74,12 @@ func (s *Server) lookupToken(ctx context.Context, secret string) (p store.Token,
 	if err == nil && (!ok || time.Now().After(p.Expires)) {
 		err = refuse(http.StatusUnauthorized, "the token is invalid, expired or revoked")
 	}
+	if err == nil && s.Restored != nil {
+		var revision int64
+		if revision, err = s.Restored(ctx); err == nil && doc.Revision < revision {
+			err = errRestored
+		}
+	}
 	return p, err
 }
 

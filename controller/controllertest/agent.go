@@ -1,6 +1,7 @@
 package controllertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -114,17 +115,42 @@ func relayConnection(state string) string {
 		"send_rate_bps": 480000000, "receive_rate_bps": 0, "waiting_bytes": 1, "unacknowledged_bytes": 2, "unread_bytes": 3, "reordering_bytes": 4, "paths": [{"path": "fibre", "sent_bytes": 10, "received_bytes": 0}]}`
 }
 
-// Renew renews the certificate of an identity once, as an agent does, without storing it.
-func Renew(ctx context.Context, dir string) error {
+// connection returns a connection of an identity to a controller; at "" is its own.
+func connection(dir, at string) (remote.Identity, *grpc.ClientConn, error) {
 	id, err := remote.ReadIdentity(dir)
 	if err != nil {
-		return err
+		return id, nil, err
 	}
 	tls, err := pki.Client(&id.KeyPair, id.Authority)
 	if err != nil {
-		return err
+		return id, nil, err
 	}
-	conn, err := grpc.NewClient(id.Agents[0], grpc.WithTransportCredentials(credentials.NewTLS(tls)))
+	conn, err := grpc.NewClient(cmp.Or(at, id.Agents[0]), grpc.WithTransportCredentials(credentials.NewTLS(tls)))
+	return id, conn, err
+}
+
+// Dial opens a stream of an identity to a controller, and returns the error with which the controller refuses it, "" for none.
+func Dial(t testing.TB, dir, at string) string {
+	t.Helper()
+	_, conn, err := connection(dir, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := agents.NewAgentsClient(conn).Connect(t.Context())
+	if err == nil {
+		_ = stream.Send(agents.From(&agents.Hello{}))
+		_, err = stream.Recv()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Renew renews the certificate of an identity once, as an agent does, without storing it.
+func Renew(ctx context.Context, dir string) error {
+	id, conn, err := connection(dir, "")
 	if err != nil {
 		return err
 	}

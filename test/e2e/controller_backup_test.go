@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -51,9 +50,12 @@ func TestControllerBackup(t *testing.T) {
 		if s.pin != pin {
 			t.Errorf("certificate pin after restore: %s, want %s", s.pin, pin)
 		}
-		s.checkOutput(0, "logged in as first, operator", "login", "https://"+address.String()+":8420", "--pin", pin, "--token-file", filepath.Join(first, "operator.token"))
-		if _, err := os.Stat(filepath.Join(second, "operator.token")); err == nil {
-			t.Error("the restored service created another first token")
-		}
+		url, old, fresh := "https://"+address.String()+":8420", filepath.Join(first, "operator.token"), filepath.Join(second, "operator.token")
+		s.checkOutput(1, "confirm-restore", "login", url, "--pin", pin, "--token-file", old)
+		s.checkOutput(0, "logged in as first, operator", "login", url, "--pin", pin, "--token-file", fresh)
+		s.checkOutput(0, "refused until confirmed", "controller", "confirm-restore")
+		s.checkOutput(2, "--yes is missing", "controller", "confirm-restore", "--revoke-host", "web1")
+		s.checkOutput(0, "are permitted", "controller", "confirm-restore", "--yes")
+		s.checkOutput(0, "logged in as first, operator", "login", url, "--pin", pin, "--token-file", old)
 	})
 }

@@ -309,6 +309,8 @@ export type HostRates = {
 	host: string;
 };
 export type HostState = {
+	/** The epoch and revision that the agent has, if they are later than those of the service, so that the agent refuses the service's desired state. */
+	ahead?: string;
 	/** The epoch and revision that the agent has in force. */
 	applied?: string;
 	/** Connection sets whose desired state is not in force, with the reason. */
@@ -1202,6 +1204,20 @@ export type ReservationUsage = {
 export type ReservationUsageList = {
 	items: (ReservationUsage)[];
 };
+export type Restore = {
+	/** When the controller first started with the restored data. */
+	at: string;
+	/** The hosts of the backup whose agents are accepted again once it is confirmed. */
+	hosts: (Host)[];
+	/** The tokens of the backup that are valid again once it is confirmed. */
+	tokens: (Token)[];
+};
+export type RestoreConfirmation = {
+	/** Hosts to revoke. */
+	revoke_hosts?: (Name)[];
+	/** Ids of tokens to revoke. */
+	revoke_tokens?: (string)[];
+};
 export type Role = "operator" | "tenant" | "viewer" | "agent";
 export type Selector = {
 	cgroup?: string;
@@ -1352,6 +1368,11 @@ export type Users = (User)[];
 /** List the audit log, newest first */
 export const listAudit = (query: { before?: string | undefined; limit?: number | undefined } = {}) =>
 	call<AuditList>("GET", `/v1/audit`, { query });
+/** Begin a new epoch, so that agents that are ahead of the service accept its desired state */
+export const takeBack = (change?: Change) =>
+	call<{
+	epoch: number;
+}>("POST", `/v1/epoch`, { change });
 /** Health of the service */
 export const getHealth = () =>
 	call<Health>("GET", `/v1/health`, {  });
@@ -1537,6 +1558,12 @@ export const getReservation = (owner: ReservationOwner, reservation: Name) =>
 /** Create or change a reservation */
 export const putReservation = (owner: ReservationOwner, reservation: Name, body: ReservationRequest, query: { move?: boolean | undefined } = {}, change?: Change) =>
 	call<Reservation>("PUT", `/v1/reservations/${encodeURIComponent(owner)}/${encodeURIComponent(reservation)}`, { body, query, change });
+/** Get the restore that waits for a confirmation, with the tokens and hosts of the backup */
+export const getRestore = () =>
+	call<Restore>("GET", `/v1/restore`, {  });
+/** Revoke some tokens and hosts of the backup, and permit all others again */
+export const confirmRestore = (body: RestoreConfirmation, change?: Change) =>
+	call<void>("POST", `/v1/restore/confirmation`, { body, change });
 /** End a session */
 export const deleteSession = () =>
 	call<void>("DELETE", `/v1/session`, {  });
