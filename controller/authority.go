@@ -44,13 +44,15 @@ type certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	renewAt time.Time
+	// It is issued again from renewAt on, and before issued: then the clock was ahead.
+	issued, renewAt time.Time
 }
 
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Now().Before(c.renewAt) {
+	now := time.Now()
+	if now.Before(c.renewAt) && !now.Before(c.issued) {
 		return c.current, nil
 	}
 	pair, err := c.authority.Issue(pki.Template{Name: "controller", Hosts: c.hosts, Validity: serverLife})
@@ -62,7 +64,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.current, c.renewAt = &made, time.Now().Add(serverLife*2/3)
+	now = now.Round(0) // without the monotonic clock, which does not jump
+	c.current, c.issued, c.renewAt = &made, now, now.Add(serverLife*2/3)
 	return c.current, nil
 }
 

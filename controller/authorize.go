@@ -14,18 +14,22 @@ import (
 	"headgate.dev/headgate/store"
 )
 
-// peerHost returns the host name and the serial number of the peer's client certificate.
-func peerHost(ctx context.Context) (host, serial string, err error) {
+// errExpired refuses a stream with a certificate that is not valid now. The agent renews it (Renew), which it can while the certificate is that of its host.
+var errExpired = status.Error(codes.Unauthenticated, "the certificate of this host has expired or is not valid yet: the agent renews it")
+
+// peerHost returns the host name and the serial number of the peer's client certificate, and whether it is valid now.
+func peerHost(ctx context.Context) (host, serial string, now bool, err error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return "", "", status.Error(codes.Unauthenticated, "cannot identify the peer")
+		return "", "", false, status.Error(codes.Unauthenticated, "cannot identify the peer")
 	}
 	t, ok := p.AuthInfo.(credentials.TLSInfo)
-	if !ok || len(t.State.VerifiedChains) == 0 {
-		return "", "", status.Error(codes.Unauthenticated, "missing client certificate")
+	if !ok || len(t.State.PeerCertificates) == 0 {
+		return "", "", false, status.Error(codes.Unauthenticated, "missing client certificate")
 	}
-	c := t.State.VerifiedChains[0][0]
-	return c.Subject.CommonName, c.SerialNumber.Text(16), nil
+	c := t.State.PeerCertificates[0] // verified by pki.ServerAnyTime
+	at := time.Now()
+	return c.Subject.CommonName, c.SerialNumber.Text(16), !at.Before(c.NotBefore) && !at.After(c.NotAfter), nil
 }
 
 // peerAddress returns the IP address of the peer.

@@ -31,8 +31,8 @@ type identified struct {
 
 func (i identified) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	c, info, err := i.TransportCredentials.ServerHandshake(raw)
-	if t, ok := info.(credentials.TLSInfo); err == nil && ok && len(t.State.VerifiedChains) > 0 {
-		connlimit.Identify(raw, t.State.VerifiedChains[0][0].Subject.CommonName)
+	if t, ok := info.(credentials.TLSInfo); err == nil && ok && len(t.State.PeerCertificates) > 0 {
+		connlimit.Identify(raw, t.State.PeerCertificates[0].Subject.CommonName)
 	}
 	return c, info, err
 }

@@ -242,7 +242,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	web := &http.Server{Handler: withDeadlines(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
 		ConnContext: connlimit.Context, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
-	mutual, err := pki.Server(pki.KeyPair{}, c.authority.Cert)
+	mutual, err := pki.ServerAnyTime(pki.KeyPair{}, c.authority.Cert)
 	if err != nil {
 		return err
 	}

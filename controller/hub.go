@@ -70,9 +70,12 @@ type link struct {
 
 // Connect serves an agent's stream.
 func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
-	host, serial, err := peerHost(stream.Context())
+	host, serial, valid, err := peerHost(stream.Context())
 	if err != nil {
 		return err
+	}
+	if !valid {
+		return errExpired
 	}
 	if err := h.authorize(stream.Context(), host, serial); err != nil {
 		return err
@@ -273,7 +276,7 @@ const maxLogged = 10
 
 // Renew signs a new certificate for an agent.
 func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewResponse, error) {
-	host, serial, err := peerHost(ctx)
+	host, serial, _, err := peerHost(ctx)
 	if err != nil {
 		return nil, err
 	}

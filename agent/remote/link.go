@@ -14,8 +14,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"headgate.dev/headgate/api/agents"
 	"headgate.dev/headgate/internal/pki"
@@ -66,6 +68,10 @@ type Link struct {
 	Reservations  *Reservations
 	LimitsChanged func()
 
+	// Of Run alone: whether a controller has refused the certificate as not valid, and when it was last renewed for that.
+	refused bool
+	renewed time.Time
+
 	mu               sync.Mutex
 	enforced         *agents.Enforced
 	collectiveErrors map[string]string
@@ -94,9 +100,12 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		at := id.nextController(failed)
-		err = l.runStream(ctx, id, at)
+		err = pki.WithClock(l.runStream(ctx, id, at))
 		if ctx.Err() != nil {
 			return nil
+		}
+		if status.Code(errors.Unwrap(err)) == codes.Unauthenticated || status.Code(err) == codes.Unauthenticated {
+			l.refused = true
 		}
 		log.Warn("disconnected from controller; the active configuration stays in force", "controller", at, "error", err)
 		failed = at
@@ -145,6 +154,13 @@ func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
 	}
 	defer conn.Close()
 	client := agents.NewAgentsClient(conn)
+	if l.mustRenew(id) {
+		if err := l.renewNow(ctx, client, id); !errors.Is(err, errRenewed) {
+			slog.Warn("cannot renew the certificate", "error", pki.WithClock(err))
+		} else {
+			return err
+		}
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	stream, err := client.Connect(ctx)
@@ -323,29 +339,61 @@ func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identit
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Until(due)):
+		case <-time.After(min(time.Until(due), renewalCheck)): // a timer does not follow a clock that jumps
 		}
-		request, key, err := pki.Request(id.Host)
-		if err != nil {
+		if time.Now().Before(due) && !time.Now().Before(c.NotBefore) {
+			continue
+		}
+		switch err := l.renewNow(ctx, client, id); {
+		case errors.Is(err, errRenewed):
 			return err
-		}
-		got, err := client.Renew(ctx, &agents.RenewRequest{Request: request})
-		if err != nil {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default:
 			slog.Warn("cannot renew the certificate, retrying", "expires", c.NotAfter, "error", err)
-			due = time.Now().Add(time.Minute)
-			continue
 		}
-		err = id.change(l.Dir, func(now *Identity) {
-			now.KeyPair, now.Authority = pki.KeyPair{Cert: got.Certificate, Key: key}, got.Authority
-			if len(got.Agents) > 0 {
-				now.Agents = got.Agents
-			}
-		})
-		l.recordWrite(identityFile, fmt.Sprintf("the renewed certificate (the current one expires at %s)", c.NotAfter.UTC().Format(time.DateTime)), nil, err)
-		if err != nil { // the current certificate is still valid
-			due = time.Now().Add(time.Minute)
-			continue
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(renewalCheck):
 		}
-		return errRenewed
 	}
+}
+
+// renewalCheck is how often an agent checks whether its certificate must be renewed, and how long it waits after a failure.
+const renewalCheck = time.Minute
+
+// mustRenew reports whether the certificate must be renewed before a stream can be opened: it is not valid by the clock of this host, or a controller has
+// refused it as not valid. If that clock is wrong a renewal does not help, so it is tried once in renewalCheck.
+func (l *Link) mustRenew(id Identity) bool {
+	c, err := pki.Certificate(id.Cert)
+	now := time.Now()
+	if err != nil || !l.refused && !now.Before(c.NotBefore) && !now.After(c.NotAfter) || time.Since(l.renewed) < renewalCheck && !l.renewed.IsZero() {
+		return false
+	}
+	l.refused, l.renewed = false, now
+	return true
+}
+
+// renewNow renews the certificate once. The error is errRenewed if the new one is stored.
+func (l *Link) renewNow(ctx context.Context, client agents.AgentsClient, id Identity) error {
+	request, key, err := pki.Request(id.Host)
+	if err != nil {
+		return err
+	}
+	got, err := client.Renew(ctx, &agents.RenewRequest{Request: request})
+	if err != nil {
+		return err
+	}
+	err = id.change(l.Dir, func(now *Identity) {
+		now.KeyPair, now.Authority = pki.KeyPair{Cert: got.Certificate, Key: key}, got.Authority
+		if len(got.Agents) > 0 {
+			now.Agents = got.Agents
+		}
+	})
+	l.recordWrite(identityFile, "the renewed certificate", nil, err)
+	if err != nil { // the current certificate is still valid
+		return err
+	}
+	return errRenewed
 }

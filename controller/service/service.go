@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -102,6 +103,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := o.firstToken(ctx, s, c.CertificatePin()); err != nil {
 		return err
 	}
+	// A token that was made by a wrong clock may have expired by the right one.
+	go watchClock(ctx, func() {
+		if err := o.firstToken(ctx, s, c.CertificatePin()); err != nil {
+			slog.Warn("cannot create an operator token", "error", err)
+		}
+	})
 	api, agents := c.Addresses()
 	o.OnReady(api, agents, c.CertificatePin())
 	notify, _ := sdnotify.New()

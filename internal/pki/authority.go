@@ -17,11 +17,13 @@ import (
 	"time"
 )
 
-// Validity periods.
-const (
-	authorityValidity = 10 * 365 * 24 * time.Hour
-	clockSkew         = 5 * time.Minute
-)
+// A certificate is valid before its issue, because the clock of the other end may be behind: for a tenth of its validity, which is 3 days of 30, and for
+// leastBackdated.
+const leastBackdated = 5 * time.Minute
+
+// Times between which a certificate is always valid. An authority is identified by its key, and the clock may be wrong when it is created: at the first start
+// of a machine it is often 1970. RFC 5280, section 4.1.2.5, has the end for certificates without a well-defined expiration.
+var always = [2]time.Time{time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
 
 // KeyPair is a certificate and its key, as PEM.
 type KeyPair struct {
@@ -42,20 +44,25 @@ func NewAuthority(name string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := template(name, authorityValidity)
-	if err != nil {
-		return nil, err
-	}
-	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	pair, err := sign(template, template, &key.PublicKey, key, key)
+	pair, err := selfSigned(name, key)
 	if err != nil {
 		return nil, err
 	}
 	return ReadAuthority(pair)
 }
 
-// ReadAuthority parses an existing authority.
+// selfSigned returns the certificate of an authority, with its key.
+func selfSigned(name string, key *ecdsa.PrivateKey) (KeyPair, error) {
+	template, err := template(Template{Name: name})
+	if err != nil {
+		return KeyPair{}, err
+	}
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	return sign(template, template, &key.PublicKey, key, key)
+}
+
+// ReadAuthority parses an existing authority. One of an earlier version, which had an end, gets a certificate without one for its key.
 func ReadAuthority(p KeyPair) (*Authority, error) {
 	cert, err := Certificate(p.Cert)
 	if err != nil {
@@ -72,7 +79,12 @@ func ReadAuthority(p KeyPair) (*Authority, error) {
 	if !cert.IsCA || !key.PublicKey.Equal(cert.PublicKey) {
 		return nil, fmt.Errorf("%q is not a certificate authority, or the key does not match", cert.Subject.CommonName)
 	}
-	return &Authority{p, cert, key}, nil
+	if !Endless(cert) {
+		if p, err = selfSigned(cert.Subject.CommonName, key); err == nil {
+			cert, err = Certificate(p.Cert)
+		}
+	}
+	return &Authority{p, cert, key}, err
 }
 
 // Template describes the certificate to issue.
@@ -83,8 +95,11 @@ type Template struct {
 	// ClientNames are further names of a client, as DNS names.
 	ClientNames []string
 	// Client permits a server's certificate for connections to other servers.
-	Client   bool
+	Client bool
+	// Validity is how long the certificate is valid from its issue on; 0 is for ever.
 	Validity time.Duration
+	// At is when it is issued; the zero value is now.
+	At time.Time
 }
 
 // Issue creates a key and its certificate.
@@ -119,7 +134,7 @@ func (a *Authority) Sign(request []byte, l Template) (cert []byte, err error) {
 }
 
 func (a *Authority) sign(l Template, to *ecdsa.PublicKey, own *ecdsa.PrivateKey) (KeyPair, error) {
-	t, err := template(l.Name, l.Validity)
+	t, err := template(l)
 	if err != nil {
 		return KeyPair{}, err
 	}
@@ -141,15 +156,20 @@ func (a *Authority) sign(l Template, to *ecdsa.PublicKey, own *ecdsa.PrivateKey)
 	return sign(t, a.cert, to, a.key, own)
 }
 
-func template(name string, life time.Duration) (*x509.Certificate, error) {
+func template(l Template) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	return &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(life),
-	}, nil
+	from, to := always[0], always[1]
+	if l.Validity != 0 {
+		at := l.At
+		if at.IsZero() {
+			at = time.Now()
+		}
+		from, to = at.Add(-max(leastBackdated, l.Validity/10)), at.Add(l.Validity)
+	}
+	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: l.Name}, NotBefore: from, NotAfter: to}, nil
 }
 
 // sign returns the certificate, with the key if own is not nil.
@@ -177,6 +197,9 @@ func Certificate(text []byte) (*x509.Certificate, error) {
 	}
 	return x509.ParseCertificate(block.Bytes)
 }
+
+// Endless reports whether a certificate is always valid.
+func Endless(c *x509.Certificate) bool { return !c.NotAfter.Before(always[1]) }
 
 // Hash identifies an authority's certificate: SHA-256 of its public key (RFC 7469, section 2.4), as
 // 43 letters of base64.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -122,5 +123,92 @@ func TestReadAuthority(t *testing.T) {
 	}
 	if _, err := a.Sign([]byte("x"), Template{}); err == nil {
 		t.Error("invalid request was signed")
+	}
+}
+
+// An authority is always valid, because the clock may be wrong when it is created, and one of an earlier version becomes so with the same key.
+func TestAuthorityAlwaysValid(t *testing.T) {
+	now := authority(t)
+	template, err := template(Template{Name: "old", Validity: time.Hour, At: time.Now().Add(-48 * time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.IsCA, template.BasicConstraintsValid = true, true
+	expired, err := sign(template, template, &now.key.PublicKey, now.key, now.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := Certificate(expired.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := ReadAuthority(expired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*Authority{now, old} {
+		if c, err := Certificate(a.Cert); err != nil || !Endless(c) || c.NotBefore.Year() != 1970 || !c.IsCA {
+			t.Errorf("%s is valid from %v to %v, %v", c.Subject.CommonName, c.NotBefore, c.NotAfter, err)
+		}
+	}
+	if old.Hash() != Hash(was) {
+		t.Error("the authority has another hash")
+	}
+	client := issue(t, old, Template{Name: "h1", Validity: time.Hour})
+	server, err := Server(issue(t, old, Template{Name: "c1", Hosts: []string{"127.0.0.1"}, Validity: time.Hour}), old.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Client(&client, old.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := call(t, server, c); err != nil {
+		t.Error(err)
+	}
+}
+
+// ServerAnyTime accepts certificates before and after their validity, and none of another authority or for another purpose. A wrong clock has a message of its
+// own, also for a pinned server.
+func TestAnyTime(t *testing.T) {
+	a, other := authority(t), authority(t)
+	server, err := ServerAnyTime(issue(t, a, Template{Name: "c1", Hosts: []string{"127.0.0.1"}, Validity: time.Hour}), a.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, early := time.Now().Add(-60*24*time.Hour), time.Now().Add(60*24*time.Hour)
+	for name, c := range map[string]struct {
+		of   *Authority
+		l    Template
+		want bool
+	}{
+		"now":               {a, Template{Name: "h1", Validity: time.Hour}, true},
+		"expired":           {a, Template{Name: "h1", Validity: time.Hour, At: late}, true},
+		"not yet valid":     {a, Template{Name: "h1", Validity: time.Hour, At: early}, true},
+		"another authority": {other, Template{Name: "h1", Validity: time.Hour}, false},
+		"of a server":       {a, Template{Name: "h1", Hosts: []string{"127.0.0.1"}, Validity: time.Hour}, false},
+	} {
+		pair := issue(t, c.of, c.l)
+		client, err := Client(&pair, a.Cert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := call(t, server, client); (err == nil) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	expired, err := Server(issue(t, a, Template{Name: "c1", Hosts: []string{"127.0.0.1"}, Validity: time.Hour, At: late}).Chain(a.Cert), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := call(t, expired, Pinned("127.0.0.1", a.Hash())); err == nil || errors.Is(err, ErrPin) || !strings.Contains(err.Error(), "clock") {
+		t.Errorf("a pinned server with an expired certificate: %v", err)
+	}
+	plain, err := Client(nil, a.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WithClock(call(t, expired, plain)); err == nil || !strings.Contains(err.Error(), "check the clock") {
+		t.Errorf("a server with an expired certificate: %v", err)
 	}
 }

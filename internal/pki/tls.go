@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 )
 
 // Server returns the TLS configuration of a server. If clients is set, it accepts only clients with
@@ -19,6 +21,34 @@ func Server(own KeyPair, clients []byte) (*tls.Config, error) {
 	}
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	return c, nil
+}
+
+// ServerAnyTime is Server for clients whose certificates are accepted before and after their validity: the caller knows which are valid by their serial
+// numbers, and the clock with which they were issued may have been wrong.
+func ServerAnyTime(own KeyPair, clients []byte) (*tls.Config, error) {
+	c, err := tlsConfig(own)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := pool(clients)
+	if err != nil {
+		return nil, err
+	}
+	c.ClientAuth, c.ClientCAs = tls.RequireAnyClientCert, roots
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		leaf := s.PeerCertificates[0]
+		_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: leaf.NotAfter, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		return err
+	}
+	return c, nil
+}
+
+// WithClock adds to an error because of the validity of a certificate that a clock is wrong.
+func WithClock(err error) error {
+	if err != nil && strings.Contains(err.Error(), "certificate has expired or is not yet valid") { // gRPC keeps only the text
+		return fmt.Errorf("%w: check the clock of this machine and that of the server", err)
+	}
+	return err
 }
 
 // Client returns the TLS configuration of a client that accepts servers of an authority, with a
@@ -53,10 +83,17 @@ func Pinned(host, hash string) *tls.Config {
 				}
 				roots := x509.NewCertPool()
 				roots.AddCert(a)
-				if _, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
-					return fmt.Errorf("%w: %w", ErrPin, err)
+				leaf := s.PeerCertificates[0]
+				_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
+				var invalid x509.CertificateInvalidError
+				switch {
+				case err == nil:
+					return nil
+				case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+					return fmt.Errorf("the clock of this machine says %s, and the server's certificate is valid from %s to %s: set the clock of this machine, or that of the server",
+						time.Now().UTC().Format(time.DateTime), leaf.NotBefore.UTC().Format(time.DateTime), leaf.NotAfter.UTC().Format(time.DateTime))
 				}
-				return nil
+				return fmt.Errorf("%w: %w", ErrPin, err)
 			}
 			return ErrPin
 		},

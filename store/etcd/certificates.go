@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"headgate.dev/headgate/internal/pki"
 	"headgate.dev/headgate/internal/wholefile"
 )
 
-// certificateLifetime is the lifetime of members' certificates, which are renewed when half of it is over.
-const certificateLifetime = 2 * 365 * 24 * time.Hour
-
 // Prepare creates the member's certificates in its directory, unless they exist. They are signed by
 // the certificate authority whose key is in that directory. In a cluster of several members, the
-// authority is copied from the directory that Prepare created for the first one (Copy).
+// authority is copied from the directory that Prepare created for the first one (Copy). Certificates have no end: whoever could steal one finds the key of
+// the authority beside it, and a wrong clock must not keep a controller from its store.
 func (m Member) Prepare() error {
 	if err := os.MkdirAll(filepath.Join(m.Dir, "tls"), 0o700); err != nil {
 		return err
@@ -28,11 +25,11 @@ func (m Member) Prepare() error {
 	}
 	// A pair of which only one file was written is incomplete and replaced.
 	if pair, err := tls.LoadX509KeyPair(m.file("member.pem"), m.file("member.key")); err == nil {
-		if c := pair.Leaf; time.Until(c.NotAfter) > certificateLifetime/2 && c.VerifyHostname(m.Peers[m.Name]) == nil {
+		if c := pair.Leaf; pki.Endless(c) && c.VerifyHostname(m.Peers[m.Name]) == nil {
 			return nil
 		}
 	}
-	pair, err := a.Issue(pki.Template{Name: m.Name, Hosts: []string{m.Peers[m.Name]}, Client: true, Validity: certificateLifetime})
+	pair, err := a.Issue(pki.Template{Name: m.Name, Hosts: []string{m.Peers[m.Name]}, Client: true})
 	if err != nil {
 		return err
 	}
