@@ -30,4 +30,9 @@
 //	unmet.go     which seconds are recorded as unmet
 //	capture.go   tcpdump
 //	usage.go     processor time and memory
+//	noisy.go     a tenant at each of its bounds
+//	strangers.go connections without a token
+//	hostile.go   an agent in wrong hands
+//	restore.go   what a backup revives, and agents that are ahead
+//	jumps.go     clocks that are wrong, and set right
 package service

@@ -75,6 +75,10 @@ type setting struct {
 	exact bool
 	// clocks: each controller has its own clock.
 	clocks bool
+	// ahead is by how much it is ahead at the start.
+	ahead time.Duration
+	// unready: build does not wait until the controllers serve.
+	unready bool
 	// disk is the size of each controller's disk, in bytes; 0 is the machine's disk.
 	disk int
 }
@@ -124,6 +128,7 @@ func (s setting) build(ctx context.Context, n int) (_ *place, err error) {
 		p.controllers = append(p.controllers, c)
 		if s.clocks {
 			c.clock = &clock{}
+			c.clock.set(s.ahead)
 		}
 		if s.disk > 0 {
 			if err := c.mount(s.disk); err != nil {
@@ -145,6 +150,9 @@ func (s setting) build(ctx context.Context, n int) (_ *place, err error) {
 		if err := c.start(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if s.unready {
+		return p, nil
 	}
 	return p, p.ready(ctx)
 }
