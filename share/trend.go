@@ -81,21 +81,21 @@ const (
 // at 5 %, and 0.25 % at 10 %. A fall of 20 % is seen within three samples in 99.6 % of cases at 5 %,
 // and in 85 % at 10 % (TestFall).
 type trend struct {
-	level    float64           // the mean rate since the last change
-	samples  int               // that level is the mean of, up to trendMemory
-	last     float64           // the latest rate, 0 if none
-	former   float64           // the one before it, 0 if none
+	level   float64 // the mean rate since the last change
+	samples int     // that level is the mean of, up to trendMemory
+	last    float64 // the latest rate, 0 if none
+	former  float64 // the one before it, 0 if none
 	// near and far are the mean squares of the differences from the latest rate and from the one before it, of pairs of differences that are no outliers,
 	// up to pairMemory of them.
 	near, far float64
 	pairs     int
-	variance float64           // of the relative rate
-	diffs    int               // differences in variance, up to trendMemory
-	outliers int               // successive ones
-	woke     bool              // the latest rate may be of a part of a cycle
-	counted  float64           // the noise of the counter itself, in bit/s
-	recent   [medianOf]float64 // the latest differences, outliers among them
-	seen     int               // how many there were
+	variance  float64           // of the relative rate
+	diffs     int               // differences in variance, up to trendMemory
+	outliers  int               // successive ones
+	woke      bool              // the latest rate may be of a part of a cycle
+	counted   float64           // the noise of the counter itself, in bit/s
+	recent    [medianOf]float64 // the latest differences, outliers among them
+	seen      int               // how many there were
 	// mostNoise is the noise that the median of recent allows.
 	mostNoise float64
 	low       drift
