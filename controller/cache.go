@@ -319,7 +319,8 @@ func (c *cache) storedBeside(host, dev, tenant string) (out server.Stored) {
 	if h == nil {
 		return out
 	}
-	out.Tenant -= h.interfaces[dev].tenants[tenant]
+	out.Device = h.interfaces[dev].tenants[tenant]
+	out.Tenant -= out.Device
 	for _, documents := range []map[string]document{h.interfaces, h.collectives} {
 		for _, d := range documents {
 			out.Host += d.size

@@ -2,20 +2,36 @@ package group
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
 
-var userPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`)
-
 // CheckUser rejects text that is not a user name or number. It does not check whether the user
 // exists on a host.
 func CheckUser(s string) error {
-	if _, err := strconv.ParseUint(s, 10, 32); err != nil && !userPattern.MatchString(s) {
+	if isUserName(s) {
+		return nil
+	}
+	if _, err := strconv.ParseUint(s, 10, 32); err != nil {
 		return fmt.Errorf("%q is not a user: write a name, such as postgres, or a number", s)
 	}
 	return nil
+}
+
+// isUserName reports whether s is [A-Za-z_][A-Za-z0-9_.-]*\$? . A regular expression took two thirds of the time of a change of an interface with 10,000 names.
+func isUserName(s string) bool {
+	if len(s) > 1 {
+		s = strings.TrimSuffix(s, "$")
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
+		case i > 0 && ('0' <= c && c <= '9' || c == '.' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return s != ""
 }
 
 // Joiners returns the users who may assign connections to the group at a path: those listed in

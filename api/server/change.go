@@ -56,6 +56,9 @@ type changeRequest struct {
 	// afterCommit, if set, is called after the commit and before the response, but not for a dry run and not
 	// for a repeat with the same Idempotency-Key.
 	afterCommit func()
+	// read is the interface that interfaceAt has read, with its key: it takes milliseconds to decode. It is not changed.
+	readKey string
+	read    *store.Interface
 	// tenantBytes is the size of what the tenant has in the document that it changes.
 	tenantBytes int
 }

@@ -195,8 +195,12 @@ func operatorField(p group.Problem) (Field, bool) { return Field{p.Where, p.Mess
 // interfaceAt reads an interface in the transaction.
 func (c *changeRequest) interfaceAt(host, dev string) (*store.Interface, bool, error) {
 	var i store.Interface
-	c.resource = resourceOf(interfaceKey(host, dev))
-	_, ok, err := c.tx.Get(interfaceKey(host, dev), &i)
+	key := interfaceKey(host, dev)
+	c.resource = resourceOf(key)
+	_, ok, err := c.tx.Get(key, &i)
+	if err == nil && ok {
+		c.readKey, c.read = key, &i
+	}
 	return &i, ok, err
 }
 
@@ -264,9 +268,11 @@ func (s *Server) readInterface(r *http.Request, host, dev string, at int64) (*st
 	if ok {
 		err = doc.Into(&i)
 	}
-	if by := principalOf(r); !ok || by.Tenant != "" && !i.HasTenant(by.Tenant) {
+	by := principalOf(r)
+	if !ok || by.Tenant != "" && !i.HasTenant(by.Tenant) {
 		return nil, notFound("interface", dev)
 	}
+	s.chargeRead(by, host, dev)
 	return &i, err
 }
 

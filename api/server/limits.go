@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"net/http"
 	"sync"
 	"time"
 
@@ -22,6 +23,35 @@ const defaultRateLimit = 50
 type rateLimits struct {
 	mu      sync.Mutex
 	buckets map[string]*rate.Limiter
+	// owners are the keys of buckets by those of tokens, as they were last found valid.
+	owners map[string]string
+}
+
+// exhausted returns the seconds that the owner of a token must wait, if the token was valid before and its bucket is empty: then nothing is read from the store. 0
+// means that the token is looked up.
+func (l *rateLimits) exhausted(tokenKey string) (wait int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[l.owners[tokenKey]]
+	if b == nil || b.Tokens() >= 1 {
+		return 0
+	}
+	return int(math.Ceil((1 - b.Tokens()) / float64(b.Limit())))
+}
+
+// remember notes whose bucket a token takes from.
+func (l *rateLimits) remember(tokenKey string, p store.Token) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owners == nil || len(l.owners) >= maxBuckets {
+		l.owners = map[string]string{}
+	}
+	l.owners[tokenKey] = cmp.Or(p.Tenant, p.ID)
+}
+
+// tooMany refuses a request above the rate limit.
+func tooMany(wait int) *Refusal {
+	return &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
 }
 
 // maxBuckets is the number of buckets at which full ones are removed. A full bucket is equal to a new one.

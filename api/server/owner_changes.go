@@ -29,7 +29,9 @@ func (c *changeRequest) checkReserved(host string, before, next *store.Interface
 func (c *changeRequest) saveInterface(host string, next *store.Interface) error {
 	var before store.Interface
 	key, former := interfaceKey(host, next.Dev), store.Key(store.Removed, host, next.Dev)
-	if _, there, err := c.tx.Get(key, &before); err != nil {
+	if c.readKey == key {
+		before = *c.read
+	} else if _, there, err := c.tx.Get(key, &before); err != nil {
 		return err
 	} else if !there {
 		if _, there, err = c.tx.Get(former, &before); err != nil {

@@ -201,7 +201,7 @@ func (s *Server) admit(r *http.Request, rules *Operation, operation *openapi3.Op
 			return r, refuse(http.StatusForbidden, "the role %s does not permit this operation", p.Role)
 		}
 		if wait := s.rateLimits.take(p, s.rateLimitOf(r.Context(), p)); wait > 0 {
-			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
+			return r, tooMany(wait)
 		}
 		if s.Identify != nil {
 			s.Identify(r.Context(), cmp.Or(p.Tenant, p.ID))

@@ -23,6 +23,14 @@ const (
 type Stored struct {
 	Host   int // documents of a host
 	Tenant int // groups and connections of a tenant
+	Device int // those on the device
+}
+
+// chargeRead counts a read of a device on which a tenant has much as several requests.
+func (s *Server) chargeRead(by store.Token, host, dev string) {
+	if by.Tenant != "" && s.StoredBeside != nil {
+		s.rateLimits.charge(by, s.StoredBeside(host, dev, by.Tenant).Device/bytesPerRequest)
+	}
 }
 
 // putInterfaceDocument writes an interface, and refuses one with which a tenant or the host has more than it may have. A tenant to which an operator
@@ -42,14 +50,14 @@ func (c *changeRequest) putInterfaceDocument(host string, before, next *store.In
 	if c.by.Tenant == "" {
 		return nil
 	}
-	had, has := before.TenantBytes()[c.by.Tenant], next.TenantBytes()[c.by.Tenant]
+	has := next.TenantBytes()[c.by.Tenant]
 	c.tenantBytes = has
 	for _, bound := range []struct {
 		where string
 		has   int
 		most  int
 	}{{next.Dev, has, maxTenantBytes}, {"all devices together", others.Tenant + has, maxTenantTotal}} {
-		if bound.has > bound.most && has > had {
+		if bound.has > bound.most && has > before.TenantBytes()[c.by.Tenant] {
 			return invalidField("groups", fmt.Errorf("quota exceeded: the groups and connections of tenant %s would have %d bytes on %s, and at most %d are possible: use fewer or shorter names, rules and lists", c.by.Tenant, bound.has, bound.where, bound.most))
 		}
 	}

@@ -49,7 +49,15 @@ func (s *Server) authenticate(r *http.Request) (store.Token, error) {
 	if secret == "" {
 		return store.Token{}, refuse(http.StatusUnauthorized, "missing bearer token: send a token (Authorization: Bearer hg_...)")
 	}
-	return s.checkToken(r, secret)
+	key, _ := tokenKey(secret)
+	if wait := s.rateLimits.exhausted(key); wait > 0 {
+		return store.Token{}, tooMany(wait)
+	}
+	p, err := s.checkToken(r, secret)
+	if err == nil {
+		s.rateLimits.remember(key, p)
+	}
+	return p, err
 }
 
 // bearerToken returns the bearer token of a request, "" if it has none.

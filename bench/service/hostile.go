@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"headgate.dev/headgate/agent/remote"
 	"headgate.dev/headgate/api/agents"
@@ -75,7 +77,7 @@ func hostile(ctx context.Context, r *bench.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	events, err := operator.must(ctx, http.MethodGet, "/v1/audit", nil)
+	events, err := operator.must(ctx, http.MethodGet, "/v1/audit?limit=1000", nil)
 	if err != nil {
 		return err
 	}
@@ -137,6 +139,7 @@ func (p *place) attack(ctx context.Context, dir string, length time.Duration) (d
 					}
 				}
 				conn.Close()
+				_ = bench.Sleep(ctx, 10*time.Millisecond) // what its own processor could not do faster
 			}
 		})
 		all.Go(func() { // streams without hello
@@ -167,8 +170,10 @@ func (p *place) attack(ctx context.Context, dir string, length time.Duration) (d
 		defer conn.Close()
 		request, _, err := pki.Request(id.Host)
 		for err == nil && ctx.Err() == nil {
-			_, _ = client.Renew(ctx, &agents.RenewRequest{Request: request})
-			renewals.Add(1)
+			_, failed := client.Renew(ctx, &agents.RenewRequest{Request: request})
+			if renewals.Add(1); status.Code(failed) == codes.Unavailable {
+				_ = bench.Sleep(ctx, 10*time.Millisecond) // the connection is being opened again
+			}
 		}
 	})
 	all.Wait()
