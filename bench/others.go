@@ -10,6 +10,9 @@ import (
 	"headgate.dev/headgate/internal/awake"
 )
 
+// disturbedNote begins the note of a run that was disturbed.
+const disturbedNote = "disturbed: "
+
 // disturbed is the part of one processor that may be unavailable before a value is marked as
 // disturbed.
 const disturbed = 0.10
@@ -73,7 +76,7 @@ func (t taken) String() string {
 	if t.starved >= starved {
 		say(t.starved, "threads of this program waited %.1f s for a processor", t.starved)
 	}
-	return "disturbed: " + strings.Join(said, ", ")
+	return disturbedNote + strings.Join(said, ", ")
 }
 
 // idlePolicy is SCHED_IDLE, in field 41 of proc_pid_stat(5).

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -58,8 +59,25 @@ func (c Claim) verdict() string {
 		return "ok"
 	case c.Ours == nil:
 		return "NOT MEASURED"
+	case slices.ContainsFunc(c.Notes, func(note string) bool { return strings.Contains(note, disturbedNote) }):
+		return "MISSED, MACHINE BUSY"
 	}
 	return "MISSED"
+}
+
+// shortFirst returns the claims in the order of a table: those that were missed, those that were not measured, and the others.
+func shortFirst(claims []Claim) []Claim {
+	return slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.rank(), b.rank()) })
+}
+
+func (c Claim) rank() int {
+	switch {
+	case c.OK:
+		return 2
+	case c.Ours == nil:
+		return 1
+	}
+	return 0
 }
 
 // peerNames returns the peers in a fixed order.
@@ -76,7 +94,7 @@ func (c Claim) peerNames() []string {
 func (r *Result) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "claim\tunit\ttarget\t"+r.subject+"\t\tpaper\tpeers")
-	for _, c := range r.Claims {
+	for _, c := range shortFirst(r.Claims) {
 		var peers []string
 		for _, p := range c.peerNames() {
 			peers = append(peers, p+" "+c.peerFigure(p))

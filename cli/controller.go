@@ -89,7 +89,7 @@ Several controllers then need -f as well, but no prepared data directories.`,
 		controllerservice.SpareMemory()
 		return a.controller(r)
 	}
-	c.AddCommand(controllerPrepareCommand(a), controllerBackupCommand(a), controllerRestoreCommand(a), controllerConfirmCommand(a), controllerTakeBackCommand(a), controllerReplaceCommand(a), controllerStoreCommand())
+	c.AddCommand(controllerPrepareCommand(a), controllerBackupCommand(a), controllerRestoreCommand(a), controllerPinCommand(a), controllerConfirmCommand(a), controllerTakeBackCommand(a), controllerReplaceCommand(a), controllerStoreCommand())
 	return c
 }
 

@@ -27,7 +27,7 @@ tell". docs/probe.md explains the results.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOrUnknown,
 	}
-	c.AddCommand(probeServeCommand(a))
+	c.AddCommand(probeServeCommand(a), keyCommand(a, "probe", "host"))
 	for _, m := range measurements {
 		c.AddCommand(measureCommand(a, m))
 	}

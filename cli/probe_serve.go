@@ -28,7 +28,7 @@ The server sends only to addresses that proved to receive its packets, so not to
 parties. --max-bytes, --max-rate (over any second) and --max-time limit each client.
 
 Clients authenticate with a shared key or with certificates. Create a key with:
-  head -c 32 /dev/urandom | base64 > ` + keyFile + `
+  headgate probe key ` + keyFile + `
 With --open the server accepts clients without authentication.
 
 With --peer the server also measures to the named servers, and no others, when a client
@@ -78,7 +78,7 @@ hold whole trains.`,
 				return err
 			}
 			if who.Key == nil && who.Certificate == nil {
-				return usageError{fmt.Errorf("missing key or certificate: create a key with \"head -c 32 /dev/urandom | base64 > %s\" and copy it to the clients, select another file with --key-file, or use --open", keyFile), c.CommandPath()}
+				return usageError{fmt.Errorf("missing key or certificate: create a key with \"headgate probe key %s\" and copy it to the clients, select another file with --key-file, or use --open", keyFile), c.CommandPath()}
 			}
 		}
 		s := &session.Server{Auth: who, Caps: caps, Peers: allowed}

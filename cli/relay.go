@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -30,7 +26,7 @@ several paths. An agent acknowledges an application's data before the destinatio
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOrUnknown,
 	}
-	c.AddCommand(relayRunCommand(a), relayKeyCommand(a))
+	c.AddCommand(relayRunCommand(a), keyCommand(a, "relay", "agent"))
 	c.AddCommand(relayForwardCommand(a))
 	c.AddCommand(relayStatusCommand(a), relayTopCommand(a))
 	return c
@@ -90,35 +86,6 @@ new process cannot start, the former one continues.`,
 		agent.Metrics.Address = *listen
 		agent.Metrics.Serve = func(l net.Listener) func() error { return metrics.Serve(l, metrics.NewRelay(agent.Status)) }
 		return agent.Run(ctx, auth, func() { a.note("relay agent %s is ready", p.Name) })
-	}
-	return c
-}
-
-func relayKeyCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:     "key FILE",
-		Short:   "Create the key that all relay agents share",
-		Long:    "Key writes a random key to a new file. Copy the file to each agent.",
-		Example: "  headgate relay key /etc/headgate/relay.key",
-		Args:    cobra.ExactArgs(1),
-	}
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		switch {
-		case errors.Is(err, os.ErrExist):
-			return fmt.Errorf("cannot create the key: %w: a key that exists is not replaced, because other agents may have it; name another file, or remove this one", err)
-		case errors.Is(err, os.ErrNotExist):
-			return fmt.Errorf("cannot create the key: %w: create the directory with \"mkdir -p -m 700 %s\"", err, filepath.Dir(args[0]))
-		case err != nil:
-			return fmt.Errorf("cannot create the key: %w", err)
-		}
-		key := make([]byte, 32)
-		rand.Read(key)
-		_, err = fmt.Fprintln(f, hex.EncodeToString(key))
-		if err = errors.Join(err, f.Close()); err == nil {
-			a.note("wrote %s: copy it to each agent, readable by its owner alone", args[0])
-		}
-		return err
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"sync"
 	"time"
 
@@ -35,6 +36,29 @@ func loadAuthority(ctx context.Context, s *store.Store, document, name string) (
 		return nil, err
 	}
 	return pki.ReadAuthority(pair)
+}
+
+// authorityDocument is the document of the authority of controllers and agents.
+const authorityDocument = "authority"
+
+// Pin returns the pin of a service's certificate authority, as its store has it.
+func Pin(ctx context.Context, s *store.Store) (string, error) {
+	d, there, err := s.Get(ctx, store.Key(store.Service, authorityDocument), 0)
+	if err != nil {
+		return "", err
+	}
+	if !there {
+		return "", errors.New("the service has no certificate authority yet: start the controller first")
+	}
+	var pair pki.KeyPair
+	if err := d.Into(&pair); err != nil {
+		return "", err
+	}
+	a, err := pki.ReadAuthority(pair)
+	if err != nil {
+		return "", err
+	}
+	return a.Hash(), nil
 }
 
 // certificate is this controller's server certificate, reissued after two thirds of its lifetime.

@@ -131,7 +131,7 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 		return nil, err
 	}
 	out := &Controller{store: s, config: c, acceptNow: make(chan struct{}), networkChanged: make(chan struct{}, 1)}
-	if out.authority, err = loadAuthority(ctx, s, "authority", "Headgate"); err != nil {
+	if out.authority, err = loadAuthority(ctx, s, authorityDocument, "Headgate"); err != nil {
 		return nil, err
 	}
 	if out.switchAuthority.Authority, err = loadAuthority(ctx, s, "switch-authority", "Headgate switches"); err != nil {

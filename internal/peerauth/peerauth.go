@@ -35,12 +35,17 @@ const minKeyLength = 16
 // ReadKey reads a shared key from a file and strips surrounding white space.
 func ReadKey(file string) ([]byte, error) {
 	b, err := os.ReadFile(file)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil, fmt.Errorf("cannot read the key: %w: run as its owner, or root", err)
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("cannot read the key: %w: create one with \"headgate probe key %s\", and copy it to the other host", err, file)
+	case err != nil:
 		return nil, err
 	}
 	b = bytes.TrimSpace(b)
 	if len(b) < minKeyLength {
-		return nil, fmt.Errorf("%s: key is too short: %d bytes, the minimum is %d: create one with \"head -c 32 /dev/urandom | base64\"", file, len(b), minKeyLength)
+		return nil, fmt.Errorf("%s: key is too short: %d bytes, the minimum is %d: create one with \"headgate probe key FILE\"", file, len(b), minKeyLength)
 	}
 	return b, nil
 }
