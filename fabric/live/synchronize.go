@@ -152,10 +152,14 @@ func (n *Network) complete(s *attached, have had) bool {
 	return err != nil || count == have.flows // with an error the session ends, or the switch cannot tell
 }
 
+// brought notes that a switch was brought to a plan. A newer one may have come into force meanwhile that does not concern the switch, so that nothing has woken
+// it: 17 to 27 of a thousand switches, which were just counting their flows, never had the newest plan.
 func (n *Network) brought(s *attached, version int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.done, s.problem = version, err
+	if s.done, s.problem = version, err; version < n.handed.version {
+		s.wakeUp()
+	}
 	if err != nil && s.conn.Err() == nil {
 		n.counters.Errors++
 	}
