@@ -13,8 +13,9 @@ import (
 var (
 	// clientConnections are those of API clients. A peer is known by its first valid token: a tenant, or a token without one.
 	clientConnections = connlimit.Bounds{Unknown: 1024, UnknownOf: 256, Known: 256}
-	// agentConnections are those of agents. A peer is known by its certificate; an agent that reconnects may have an earlier connection.
-	agentConnections = connlimit.Bounds{Unknown: 1024, UnknownOf: 256, Known: 3}
+	// agentConnections are those of agents. A peer is known by its certificate; an agent that reconnects may have an earlier connection. Thousands of agents
+	// behind one address may connect again at once, and a connection costs 10 to 20 KB before its handshake.
+	agentConnections = connlimit.Bounds{Unknown: 8192, UnknownOf: 4096, Known: 3}
 )
 
 const (

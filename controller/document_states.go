@@ -36,7 +36,7 @@ func (c *cache) documentsOf(host string) (all []stored, epoch uint64) {
 
 // documentStates returns the state of each document of a host, of which facts and enforced are what its connected agent has reported; nil if it has not.
 func documentStates(documents []stored, epoch uint64, connected bool, facts *agents.Facts, enforced *agents.Enforced) []api.DocumentState {
-	var out []api.DocumentState
+	out := []api.DocumentState{}
 	names := altNames(facts)
 	for _, d := range documents {
 		one := api.DocumentState{Kind: d.kind, Name: d.name, Revision: d.revision}

@@ -50,7 +50,11 @@ func control(t *testing.T) *service {
 	t.Helper()
 	config := controllertest.Config()
 	config.OpenFlow = "127.0.0.1:0"
-	s := &service{Service: controllertest.Run(t, storetest.Open(t, storetest.Start(t)), config, nil)}
+	of := storetest.Open(t, storetest.Start(t))
+	if err := of.Restored(t.Context(), "a backup without tokens and hosts"); err != nil { // so that there is a restore to confirm
+		t.Fatal(err)
+	}
+	s := &service{Service: controllertest.Run(t, of, config, nil)}
 	var err error
 	s.client, err = client.NewClient(s.URL, client.WithHTTPClient(s.Client), client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+s.Operator)

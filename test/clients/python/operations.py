@@ -10,7 +10,7 @@ import time
 
 from headgate import AuthenticatedClient, Client
 from headgate.api.access import (
-    create_token, delete_session, delete_tenant, delete_token, get_session, get_tenant, list_tenant_groups, list_tenants, list_tokens,
+    confirm_restore, create_token, delete_session, delete_tenant, delete_token, get_restore, get_session, get_tenant, list_tenant_groups, list_tenants, list_tokens,
     login, put_tenant,
 )
 from headgate.api.groups import (
@@ -19,7 +19,7 @@ from headgate.api.groups import (
 )
 from headgate.api.hosts import (
     delete_collective, delete_host, get_collective, get_host, get_probe, list_collective_states, list_collectives, list_hosts,
-    list_relay_ended, list_relays, put_collective, put_host, sign_certificate, start_probe,
+    list_relay_ended, list_relays, put_collective, put_host, sign_certificate, start_probe, take_back,
 )
 from headgate.api.measurements import (
     delete_probe_schedule, get_probe_schedule, get_probe_state, list_probe_results, list_proposals, put_probe_schedule,
@@ -36,7 +36,7 @@ from headgate.api.service import get_health
 from headgate.models import (
     Collective, Connection, Direction, DirectionName, Exclusions, Group, GroupPatch, Host, Interface, LoginBody, NetworkConfig, NetworkPortID,
     NewReservation, ProbeHost, ProbeMeasure, ProbeQuiet, ProbeQuietDaysItem, ProbeRequest, ProbeRequestMeasure, ProbeSchedule,
-    ProbeScheduleMeasuresItem, Problem, ReservationEnd, ReservationRequest, Role, RollBackBody, Selector, SignCertificateBody, SignSwitchCertificateBody, Tenant, TokenRequest,
+    ProbeScheduleMeasuresItem, Problem, ReservationEnd, ReservationRequest, RestoreConfirmation, Role, RollBackBody, Selector, SignCertificateBody, SignSwitchCertificateBody, Tenant, TokenRequest,
 )
 from headgate.types import UNSET
 
@@ -143,6 +143,9 @@ call(operator, get_tenant, "shop")
 call(operator, list_tenants, limit=10)
 token = call(operator, create_token, body=TokenRequest(name="program", role=Role.TENANT, tenant="shop", lifetime="1h"))
 call(operator, list_tokens)
+equal("tokens of the backup", call(operator, get_restore).tokens, [])
+call(operator, confirm_restore, body=RestoreConfirmation())
+call(operator, take_back)
 shop = by(token.token)
 
 # Hosts.

@@ -105,6 +105,9 @@ await call(operator, api.getTenant, { path: { tenant: "shop" } });
 await call(operator, api.listTenants, { query: { limit: 10 } });
 const token = await call(operator, api.createToken, { body: { name: "program", role: "tenant", tenant: "shop", lifetime: "1h" } });
 await call(operator, api.listTokens, {});
+equal("tokens of the backup", (await call(operator, api.getRestore, {})).tokens, []);
+await call(operator, api.confirmRestore, { body: {} });
+await call(operator, api.takeBack, {});
 const shop = as(token.token);
 
 // Hosts.
