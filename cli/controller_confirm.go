@@ -47,7 +47,14 @@ It needs the operator token that the controller created when it started after th
 			}
 			return a.print(*output, is, func(w io.Writer) error { return restoreTable(w, is) })
 		}
-		_, err = api.Decode[struct{}](client.ConfirmRestore(c.Context(), nil, api.RestoreConfirmation{RevokeTokens: revokeTokens, RevokeHosts: revokeHosts}))
+		var revoke api.RestoreConfirmation
+		if len(*revokeTokens) > 0 {
+			revoke.RevokeTokens = revokeTokens
+		}
+		if len(*revokeHosts) > 0 {
+			revoke.RevokeHosts = revokeHosts
+		}
+		_, err = api.Decode[struct{}](client.ConfirmRestore(c.Context(), nil, revoke))
 		if err == nil {
 			a.note("the tokens and hosts of the backup are permitted, but for %d tokens and %d hosts, which are revoked", len(*revokeTokens), len(*revokeHosts))
 		}

@@ -51,7 +51,7 @@ func TestControllerBackup(t *testing.T) {
 			t.Errorf("certificate pin after restore: %s, want %s", s.pin, pin)
 		}
 		url, old, fresh := "https://"+address.String()+":8420", filepath.Join(first, "operator.token"), filepath.Join(second, "operator.token")
-		s.checkOutput(1, "confirm-restore", "login", url, "--pin", pin, "--token-file", old)
+		s.checkOutput(3, "confirm-restore", "login", url, "--pin", pin, "--token-file", old)
 		s.checkOutput(0, "logged in as first, operator", "login", url, "--pin", pin, "--token-file", fresh)
 		s.checkOutput(0, "refused until confirmed", "controller", "confirm-restore")
 		s.checkOutput(2, "--yes is missing", "controller", "confirm-restore", "--revoke-host", "web1")

@@ -133,6 +133,16 @@ func TestControllerEtcd(t *testing.T) {
 		s.checkOutput(1, "has no data of a service", "controller", "restore", "--etcd", m.URL(), "--etcd-ca", tls("authority.pem"), "--etcd-cert", tls("member.pem"), "--etcd-key", tls("member.key"))
 		s.checkOutput(0, "as of epoch", append([]string{"controller", "restore"}, args...)...)
 		s.start(again...)
+		for until := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) { // with the token of this start
+			out, code := s.run("login", "https://127.0.0.1:8420", "--pin", s.pin, "--token-file", filepath.Join(dir, "controller", "operator.token"))
+			if code == 0 {
+				break
+			}
+			if time.Now().After(until) {
+				t.Fatalf("login after the restore: %s", out)
+			}
+		}
+		s.checkOutput(0, "are permitted", "controller", "confirm-restore", "--yes")
 		inForce("10Mbit")
 	})
 }
