@@ -63,7 +63,7 @@ when they connect to a controller.
 
 Tokens and hosts that were revoked after the backup are valid in it. So all tokens and hosts
 of the backup are refused until an operator confirms them with "headgate controller
-confirm-restore". Hosts keep enforcing what they have. The controller creates an operator
+confirm-restore", or --confirmed is given. Hosts keep enforcing what they have. The controller creates an operator
 token when it starts, as at its first start.
 
 Restore an external etcd (--etcd) with its own tools, while all controllers are stopped:
@@ -76,6 +76,7 @@ restored state.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	r.flags(c)
+	confirmed := c.Flags().Bool("confirmed", false, "permit all tokens and hosts of the backup: none was revoked since, because the service was stopped after it")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := r.read(a, c); err != nil {
 			return err
@@ -91,7 +92,7 @@ restored state.`,
 		if _, err := os.Stat(args[0]); err != nil {
 			return err
 		}
-		err := r.Member().Restore(args[0])
+		err := r.Member().Restore(args[0], *confirmed)
 		if errors.Is(err, etcd.ErrDataExists) {
 			return fmt.Errorf("%w: stop the controller and move the directory away, or set another --data", err)
 		}
@@ -102,6 +103,9 @@ restored state.`,
 			return err
 		}
 		a.note("restored %s from %s: start the controller", r.Dir, args[0])
+		if *confirmed {
+			return nil
+		}
 		a.note("its tokens and hosts are refused until \"headgate controller confirm-restore\", because some may have been revoked since the backup")
 		return nil
 	}

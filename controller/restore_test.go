@@ -20,7 +20,7 @@ func TestConfirmRestore(t *testing.T) {
 	h.Wait(t)
 	h.Stop()
 	s.stop()
-	if err := s.store.Restored(t.Context(), "backup"); err != nil {
+	if err := s.store.Restored(t.Context(), "backup", false); err != nil {
 		t.Fatal(err)
 	}
 	again := startOn(t, storetest.Open(t, s.member), controllertest.Config(), nil)

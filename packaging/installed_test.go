@@ -206,7 +206,7 @@ func failOver(m *machine) {
 	)
 	m.must("ip address add 10.0.0.11/24 dev eth0 && ip address add 10.0.0.12/24 dev eth0")
 	m.follow("operate.md", "Convert one controller to three")
-	m.must(others + "headgate controller restore /var/backups/headgate-one -f controllers.yaml --name $name --data folders/$name; " + start + "; done")
+	m.must(others + "headgate controller restore /var/backups/headgate-one -f controllers.yaml --name $name --data folders/$name --confirmed; " + start + "; done")
 	m.until(connected)
 	for _, address := range []string{"10.0.0.11", "10.0.0.12"} { // connected only shows that two of the three run
 		m.until("curl -skf https://" + address + ":8420/v1/health")

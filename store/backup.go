@@ -24,8 +24,8 @@ func (s *Store) Backup(ctx context.Context, to io.Writer) error {
 // Restored begins a new epoch after the restore that id identifies, once, however often it is called.
 // Agents then reject everything of an earlier epoch. An epoch is at least the current time in seconds:
 // an epoch that began after the backup is not in the backup, and must not be reused. Tokens and hosts of
-// the backup are refused until an operator confirms them (Restore).
-func (s *Store) Restored(ctx context.Context, id string) error {
+// the backup are refused until an operator confirms them (Restore), unless it is confirmed already.
+func (s *Store) Restored(ctx context.Context, id string, confirmed bool) error {
 	done := Key(Service, "restored")
 	_, err := s.Do(ctx, EpochKey, func(tx *Tx) error {
 		var last string
@@ -38,6 +38,9 @@ func (s *Store) Restored(ctx context.Context, id string) error {
 		}
 		if err := tx.Put(EpochKey, max(epoch+1, uint64(time.Now().Unix()))); err != nil {
 			return err
+		}
+		if confirmed {
+			return tx.Put(done, id)
 		}
 		if err := tx.Put(RestoreKey, Restore{At: time.Now().UTC().Truncate(time.Second)}); err != nil {
 			return err

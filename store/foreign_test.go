@@ -67,7 +67,7 @@ func TestForeign(t *testing.T) {
 	if err != nil || len(docs) != 1 || docs[0].Key != store.Key(store.Tenants, "shop") {
 		t.Errorf("List returns %v, %v", docs, err)
 	}
-	if err := b.Restored(t.Context(), "once"); err != nil {
+	if err := b.Restored(t.Context(), "once", false); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := a.Position(t.Context()); err != nil || p.Epoch != 0 {

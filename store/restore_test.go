@@ -50,7 +50,7 @@ func TestRestore(t *testing.T) {
 	last := put(t, s, "after")
 	m.Stop()
 
-	if err := m.Restore(file); !errors.Is(err, etcd.ErrDataExists) {
+	if err := m.Restore(file, false); !errors.Is(err, etcd.ErrDataExists) {
 		t.Errorf("restore over existing data: %v", err)
 	}
 	fresh := m.Member
@@ -58,7 +58,7 @@ func TestRestore(t *testing.T) {
 	if err := m.Copy(fresh.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := fresh.Restore(file); err != nil {
+	if err := fresh.Restore(file, false); err != nil {
 		t.Fatal(err)
 	}
 	s = storetest.Open(t, storetest.Run(t, fresh))
@@ -68,14 +68,14 @@ func TestRestore(t *testing.T) {
 	if now := put(t, s, "then"); now <= last {
 		t.Errorf("the revision is %d, want more than %d", now, last)
 	}
-	id, done, err := fresh.PendingRestore()
-	if err != nil || id == "" {
-		t.Fatal(id, err)
+	id, confirmed, done, err := fresh.PendingRestore()
+	if err != nil || id == "" || confirmed {
+		t.Fatal(id, confirmed, err)
 	}
 	began := uint64(time.Now().Unix())
 	var epoch uint64
 	for n := range 2 {
-		if err := s.Restored(t.Context(), id); err != nil {
+		if err := s.Restored(t.Context(), id, false); err != nil {
 			t.Fatal(err)
 		}
 		p, err := s.Position(t.Context())
@@ -87,8 +87,42 @@ func TestRestore(t *testing.T) {
 	if err := done(); err != nil {
 		t.Fatal(err)
 	}
-	if id, _, err := fresh.PendingRestore(); id != "" || err != nil {
+	if id, _, _, err := fresh.PendingRestore(); id != "" || err != nil {
 		t.Errorf("Restored returns the id again: %q, %v", id, err)
+	}
+}
+
+// A confirmed restore leaves no mark, and one that is not leaves one, once for all members that restore the same file.
+func TestRestoreMark(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Start(t))
+	marked := func() bool {
+		_, there, err := s.Get(t.Context(), store.RestoreKey, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return there
+	}
+	for _, c := range []struct {
+		id        string
+		confirmed bool
+		want      bool
+	}{{"one", true, false}, {"two", false, true}} {
+		if err := s.Restored(t.Context(), c.id, c.confirmed); err != nil {
+			t.Fatal(err)
+		}
+		if got := marked(); got != c.want {
+			t.Errorf("restore %s: marked %v, want %v", c.id, got, c.want)
+		}
+	}
+	if _, err := s.Do(t.Context(), store.RestoreKey, func(tx *store.Tx) error { tx.Delete(store.RestoreKey); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restored(t.Context(), "two", false); err != nil { // of another member, which starts later
+		t.Fatal(err)
+	}
+	if marked() {
+		t.Error("a confirmed restore waits for a confirmation again")
 	}
 }
 

@@ -142,7 +142,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("connect to another directory: %v", err)
 	}
 	m = Member(second, "c1", one)
-	if err := m.Restore(file); err != nil {
+	if err := m.Restore(file, false); err != nil {
 		t.Fatal(err)
 	}
 	var epochs [2]uint64

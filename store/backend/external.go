@@ -108,7 +108,7 @@ func (e External) Restored(ctx context.Context) (epoch uint64, err error) {
 	if len(docs) == 0 {
 		return 0, ErrNoService
 	}
-	if err := s.Restored(ctx, rand.Text()); err != nil {
+	if err := s.Restored(ctx, rand.Text(), false); err != nil {
 		return 0, err
 	}
 	p, err := s.Position(ctx)

@@ -89,13 +89,13 @@ func Run(ctx context.Context, m etcd.Member, command []string) (s *store.Store, 
 
 // startNewEpoch starts a new epoch in a store that was restored from a backup.
 func startNewEpoch(ctx context.Context, s *store.Store, m etcd.Member) error {
-	id, done, err := m.PendingRestore()
+	id, confirmed, done, err := m.PendingRestore()
 	if err != nil || id == "" {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := s.Restored(ctx, id); err != nil {
+	if err := s.Restored(ctx, id, confirmed); err != nil {
 		return err
 	}
 	return done()

@@ -39,7 +39,7 @@ func TestPrepareKilled(t *testing.T) {
 // without it.
 func TestRestoreUnprepared(t *testing.T) {
 	m := Member{Name: "c1", Peers: map[string]string{"c1": "127.0.0.1", "c2": "127.0.0.2", "c3": "127.0.0.3"}, Dir: filepath.Join(t.TempDir(), "new")}
-	if err := m.Restore("any"); !errors.Is(err, ErrNoAuthority) {
+	if err := m.Restore("any", false); !errors.Is(err, ErrNoAuthority) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(m.Dir); !errors.Is(err, os.ErrNotExist) {

@@ -2,9 +2,11 @@ package etcd
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,8 +31,8 @@ var ErrDataExists = errors.New("store data already exists")
 var ErrNoAuthority = errors.New("the store's certificate authority, which all members share, is missing")
 
 // Restore creates the member's data from a backup (store.Backup). All members must be restored from the
-// same backup, and form a new cluster.
-func (m Member) Restore(backup string) error {
+// same backup, and form a new cluster. confirmed permits its tokens and hosts (store.Restore).
+func (m Member) Restore(backup string, confirmed bool) error {
 	if _, err := os.Stat(m.DataDir()); !errors.Is(err, os.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%s: %w", m.DataDir(), ErrDataExists), err)
 	}
@@ -40,7 +42,14 @@ func (m Member) Restore(backup string) error {
 	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := write(filepath.Join(m.Dir, restoredFile), []byte(rand.Text())); err != nil {
+	pending, err := identify(backup)
+	if err != nil {
+		return err
+	}
+	if confirmed {
+		pending += confirmedSuffix
+	}
+	if err := write(filepath.Join(m.Dir, restoredFile), []byte(pending)); err != nil {
 		return err
 	}
 	// An interrupted restore leaves no data directory.
@@ -48,7 +57,7 @@ func (m Member) Restore(backup string) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: backup, Name: m.Name, OutputDataDir: fresh, PeerURLs: []string{m.PeerURL(m.Name)},
 		InitialCluster: m.cluster(), InitialClusterToken: clusterToken,
 		RevisionBump: revisionBump, MarkCompacted: true,
@@ -59,17 +68,33 @@ func (m Member) Restore(backup string) error {
 	return os.Rename(fresh, m.DataDir())
 }
 
-const restoredFile = "restored"
+// identify returns the id of the restore of a backup: its hash, because all members of a cluster restore the same file, which is one restore.
+func identify(backup string) (string, error) {
+	f, err := os.Open(backup)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// restoredFile has the id of a restore, with confirmedSuffix if an operator has confirmed it already.
+const restoredFile, confirmedSuffix = "restored", " confirmed"
 
 // PendingRestore returns the id of a restore for which store.Restored was not called yet, "" if there is
-// none. The caller calls done after store.Restored succeeded.
-func (m Member) PendingRestore() (id string, done func() error, err error) {
+// none, and whether it was confirmed. The caller calls done after store.Restored succeeded.
+func (m Member) PendingRestore() (id string, confirmed bool, done func() error, err error) {
 	file := filepath.Join(m.Dir, restoredFile)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", nil, nil
+		return "", false, nil, nil
 	}
-	return string(text), func() error { return os.Remove(file) }, err
+	id, confirmed = strings.CutSuffix(string(text), confirmedSuffix)
+	return id, confirmed, func() error { return os.Remove(file) }, err
 }
 
 // Replace removes a member from the cluster and adds a new one with the same name and address. It

@@ -51,7 +51,7 @@ func control(t *testing.T) *service {
 	config := controllertest.Config()
 	config.OpenFlow = "127.0.0.1:0"
 	of := storetest.Open(t, storetest.Start(t))
-	if err := of.Restored(t.Context(), "a backup without tokens and hosts"); err != nil { // so that there is a restore to confirm
+	if err := of.Restored(t.Context(), "a backup without tokens and hosts", false); err != nil { // so that there is a restore to confirm
 		t.Fatal(err)
 	}
 	s := &service{Service: controllertest.Run(t, of, config, nil)}
