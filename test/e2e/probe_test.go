@@ -188,7 +188,7 @@ func TestProbeDocCommands(t *testing.T) {
 		}
 		for line := range strings.Lines(commands) {
 			line, ours := strings.CutPrefix(strings.TrimSpace(line), "headgate ")
-			if !ours || line == "probe serve" || strings.HasPrefix(line, "probe compare") || strings.Contains(line, " --ticks ") {
+			if !ours || line == "probe serve" || strings.HasPrefix(line, "probe key ") || strings.HasPrefix(line, "probe compare") || strings.Contains(line, " --ticks ") {
 				continue
 			}
 			found++
