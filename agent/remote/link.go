@@ -104,9 +104,7 @@ func (l *Link) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if status.Code(errors.Unwrap(err)) == codes.Unauthenticated || status.Code(err) == codes.Unauthenticated {
-			l.refused = true
-		}
+		l.refused = l.refused || status.Code(err) == codes.Unauthenticated
 		log.Warn("disconnected from controller; the active configuration stays in force", "controller", at, "error", err)
 		failed = at
 		if time.Since(began) > lastPause {
@@ -295,7 +293,8 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 			silent.Reset(heartbeatTimeout)
 		}
 		if d := m.GetDesired(); d != nil {
-			s.documents.putInto(d)
+			fillDocuments(d, s.documents.all)
+			s.documents = documents{}
 		}
 		if err := s.storeDesired(m.GetDesired()); err != nil {
 			return err // connect to another controller
@@ -351,11 +350,7 @@ func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identit
 			return ctx.Err()
 		default:
 			slog.Warn("cannot renew the certificate, retrying", "expires", c.NotAfter, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(renewalCheck):
+			due = time.Now().Add(renewalCheck)
 		}
 	}
 }
@@ -368,7 +363,10 @@ const renewalCheck = time.Minute
 func (l *Link) mustRenew(id Identity) bool {
 	c, err := pki.Certificate(id.Cert)
 	now := time.Now()
-	if err != nil || !l.refused && !now.Before(c.NotBefore) && !now.After(c.NotAfter) || time.Since(l.renewed) < renewalCheck && !l.renewed.IsZero() {
+	if err != nil || now.Sub(l.renewed) < renewalCheck { // renewed is long ago at first
+		return false
+	}
+	if valid := !now.Before(c.NotBefore) && !now.After(c.NotAfter); valid && !l.refused {
 		return false
 	}
 	l.refused, l.renewed = false, now

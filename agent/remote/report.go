@@ -128,7 +128,7 @@ func (s *session) storeDesired(d *agents.Desired) error {
 		if err := s.id.updateControllers(s.Dir, d.Agents); err != nil {
 			slog.Warn("cannot write controller addresses to disk", "error", err)
 		}
-		fillDocuments(d, s.unstored)
+		fillDocuments(d, s.unstored.GetInterfaces())
 	}
 	changed, err := s.DesiredState.Store(d)
 	if err != nil && !errors.Is(err, errNotStored) {
@@ -144,10 +144,10 @@ func (s *session) storeDesired(d *agents.Desired) error {
 	return nil
 }
 
-// fillDocuments adds documents that the controller sent before and that could not be written.
-func fillDocuments(d, before *agents.Desired) {
+// fillDocuments adds documents that the controller sent before: on their own, or with a state that could not be written.
+func fillDocuments(d *agents.Desired, before []*agents.Interface) {
 	for _, one := range d.Interfaces {
-		for _, b := range before.GetInterfaces() {
+		for _, b := range before {
 			if len(one.Document) == 0 && b.Dev == one.Dev && b.Revision == one.Revision {
 				one.Document = b.Document
 			}
