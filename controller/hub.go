@@ -291,9 +291,15 @@ func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewR
 	key := store.Key(store.Hosts, host)
 	_, err = h.store.Do(ctx, key, func(tx *store.Tx) error {
 		var doc store.Host
-		_, ok, err := tx.Get(key, &doc)
+		since, ok, err := tx.Get(key, &doc)
 		if err != nil {
 			return err
+		}
+		// Writing the document would make the host one of the restored service, which permits it.
+		if _, restored, err := tx.Unconfirmed(); err != nil {
+			return err
+		} else if ok && since != 0 && since < restored {
+			return errRestored
 		}
 		if !ok || !accepts(doc, serial) {
 			return errDenied(host)

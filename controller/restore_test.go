@@ -51,6 +51,12 @@ func TestConfirmRestore(t *testing.T) {
 	if !strings.Contains(is, "confirm-restore") {
 		t.Errorf("the agent of a host of the backup: %s", is)
 	}
+	if err := controllertest.RenewAt(t.Context(), dir, again.agents); err == nil || !strings.Contains(err.Error(), "confirm-restore") {
+		t.Errorf("a host of the backup renews its certificate, which would permit it: %v", err)
+	}
+	if is := controllertest.Dial(t, dir, again.agents); !strings.Contains(is, "confirm-restore") {
+		t.Errorf("the agent of a host of the backup that has tried to renew: %s", is)
+	}
 	var tokens struct{ Items []struct{ ID, Name string } }
 	again.must(200, "GET", "/v1/tokens", "").into(t, &tokens)
 	id := ""

@@ -149,8 +149,11 @@ func Dial(t testing.TB, dir, at string) string {
 }
 
 // Renew renews the certificate of an identity once, as an agent does, without storing it.
-func Renew(ctx context.Context, dir string) error {
-	id, conn, err := connection(dir, "")
+func Renew(ctx context.Context, dir string) error { return RenewAt(ctx, dir, "") }
+
+// RenewAt is Renew at a controller; at "" is the identity's own.
+func RenewAt(ctx context.Context, dir, at string) error {
+	id, conn, err := connection(dir, at)
 	if err != nil {
 		return err
 	}
