@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -92,7 +91,7 @@ func (s *Server) changeIn(w http.ResponseWriter, r *http.Request, run func(conte
 	request := hex.EncodeToString(sum[:])
 	again := ""
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		again = store.Key(store.IdempotentAnswers, cmp.Or(by.Tenant, by.ID), by.ID, key)
+		again = store.Key(store.IdempotentAnswers, ownerOf(by), by.ID, key)
 	}
 	dry, _ := strconv.ParseBool(r.URL.Query().Get("dry_run")) // the request was validated against the specification
 	var out response

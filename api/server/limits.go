@@ -36,8 +36,14 @@ func (l *rateLimits) exhausted(tokenKey string) (wait int) {
 	if b == nil || b.Tokens() >= 1 {
 		return 0
 	}
-	return int(math.Ceil((1 - b.Tokens()) / float64(b.Limit())))
+	return waitFor(b)
 }
+
+// waitFor returns the seconds until a bucket has a request.
+func waitFor(b *rate.Limiter) int { return int(math.Ceil((1 - b.Tokens()) / float64(b.Limit()))) }
+
+// ownerOf returns who a token counts for: its tenant, or itself without one.
+func ownerOf(p store.Token) string { return cmp.Or(p.Tenant, p.ID) }
 
 // remember notes whose bucket a token takes from.
 func (l *rateLimits) remember(tokenKey string, p store.Token) {
@@ -46,7 +52,7 @@ func (l *rateLimits) remember(tokenKey string, p store.Token) {
 	if l.owners == nil || len(l.owners) >= maxBuckets {
 		l.owners = map[string]string{}
 	}
-	l.owners[tokenKey] = cmp.Or(p.Tenant, p.ID)
+	l.owners[tokenKey] = ownerOf(p)
 }
 
 // tooMany refuses a request above the rate limit.
@@ -65,7 +71,7 @@ func (l *rateLimits) take(p store.Token, perSecond int) (wait int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who := cmp.Or(p.Tenant, p.ID)
+	who := ownerOf(p)
 	b := l.buckets[who]
 	if b == nil || b.Limit() != rate.Limit(perSecond) {
 		if len(l.buckets) >= maxBuckets {
@@ -80,14 +86,14 @@ func (l *rateLimits) take(p store.Token, perSecond int) (wait int) {
 	if b.Allow() {
 		return 0
 	}
-	return int(math.Ceil((1 - b.Tokens()) / float64(perSecond)))
+	return waitFor(b)
 }
 
 // charge takes requests from the bucket of a caller that take has admitted, although it may not have as many: the next requests wait for longer.
 func (l *rateLimits) charge(p store.Token, requests int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.buckets[cmp.Or(p.Tenant, p.ID)]; b != nil && requests > 0 {
+	if b := l.buckets[ownerOf(p)]; b != nil && requests > 0 {
 		b.ReserveN(time.Now(), min(requests, b.Burst()))
 	}
 }

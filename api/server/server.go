@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -204,7 +203,7 @@ func (s *Server) admit(r *http.Request, rules *Operation, operation *openapi3.Op
 			return r, tooMany(wait)
 		}
 		if s.Identify != nil {
-			s.Identify(r.Context(), cmp.Or(p.Tenant, p.ID))
+			s.Identify(r.Context(), ownerOf(p))
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 	}
