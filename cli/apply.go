@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +27,7 @@ all devices: if there is any error, or foreign traffic control on a device, noth
 changed.
 
 With --confirm-within, the state before the apply is restored unless "headgate confirm"
-is run in time. The rollback happens even if the session that ran apply is disconnected,
+is run in time ("headgate undo" restores it later). The rollback happens even if the session that ran apply is disconnected,
 so a change that cuts off the machine undoes itself. Edit files under /etc/headgate only
 after confirming: those files are applied at boot.
 
@@ -44,7 +43,7 @@ enforces it in time, and says why not ("headgate host show" has the same). The s
 	}
 	files, missing := fileFlag(c), ignoreMissingFlag(c)
 	wait := c.Flags().Duration("wait", 0, "with --server: wait for as long as this, such as 30s, until the host enforces the configuration; 0 does not wait")
-	within := c.Flags().Duration("confirm-within", 0, "roll back unless \"headgate confirm\" is run within this time, such as 60s")
+	within := confirmWithinFlag(c)
 	dryRun := c.Flags().Bool("dry-run", false, "only show the changes, as plan does")
 	output, at := outputFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -60,8 +59,8 @@ enforces it in time, and says why not ("headgate host show" has the same). The s
 		if c.Flags().Changed("wait") {
 			return usageError{errors.New("--wait is for --server: without it apply returns when the configuration is in force"), c.CommandPath()}
 		}
-		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {
-			return usageError{fmt.Errorf("--confirm-within %v is out of range: set %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}
+		if err := checkConfirmWithin(c, *within); err != nil {
+			return err
 		}
 		if *dryRun {
 			return a.plan(c, *files, *missing, *output)
@@ -78,17 +77,17 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 		return err
 	}
 	// A table shows each device as soon as it is done, because there may be a thousand.
-	changes, notes := []diff.Entry{}, a.err
+	changes := []diff.Entry{}
 	done := func(s rollout.Step) { changes = append(changes, s.Entry) }
 	if f == "table" {
-		done, notes = func(s rollout.Step) { diff.Write(a.out, []diff.Entry{s.Entry}) }, a.out
+		done = func(s rollout.Step) { diff.Write(a.out, []diff.Entry{s.Entry}) }
 	}
 	until, err := a.applyConfig(set, ignoreMissing, within, done)
 	if err == nil && f != "table" {
 		err = a.print(f, changes, nil)
 	}
-	if err == nil && !until.IsZero() {
-		fmt.Fprintf(notes, "rolls back at %s: run \"headgate confirm\" before then to keep the change\n", until.Local().Format(time.TimeOnly))
+	if err == nil {
+		a.noteDeadline(f, until)
 	}
 	return err
 }

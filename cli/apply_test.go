@@ -222,7 +222,7 @@ func TestShowExplainAssign(t *testing.T) {
 		t.Errorf("assign: %s", r.out)
 	}
 	many := w.runWith("tcp [fd00::1]:1 [fd00::2]:2\n\nudp 10.0.0.1:1 10.0.0.2:2\n", "assign", "backup", "--dev", "eth0", "--conn", "-", "-o", "json")
-	if many.code != exitOK || compact(many.out) != `{"dev":"eth0","group":"backup","connections":2}` {
+	if many.code != exitOK || !strings.HasPrefix(compact(many.out), `{"dev":"eth0","group":"backup","connections":2`) { // it names those that this machine should have
 		t.Errorf("assign from standard input: %s%s", many.out, many.err)
 	}
 	if r := w.runWith("tcp 10.0.0.1:1 10.0.0.2:2\nrubbish\n", "assign", "backup", "--dev", "eth0", "--conn", "-"); r.code != exitUsage || !strings.Contains(r.err, "line 2:") {

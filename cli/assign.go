@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/api/local"
 	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/sockets"
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/shaper"
 )
@@ -21,7 +23,8 @@ func assignCommand(a *app) *cobra.Command {
 		Short: "Assign a connection to a group, with precedence over all rules",
 		Long: `Assign puts connections in a group, in each direction that has a group of that
 name. The assignment lasts until unassign, clear, or a reboot. A connection is a
-protocol and its two endpoints, in either order.
+protocol and its two endpoints, in either order. It may be assigned before it opens:
+assign says if it has an end on this host and is not open.
 
 With --fd, the file descriptor of an open connection is passed to the agent of this
 host. That needs no privileges if the group's configuration names the user under "join".
@@ -64,7 +67,11 @@ group.`,
 		if err := a.engines[state.Engine].Assign(*dev, assignments); err != nil {
 			return err
 		}
-		return a.print(*output, assignOutput{*dev, path, len(list)}, func(w io.Writer) error {
+		missing := missingOf(list)
+		if len(missing) > 0 {
+			a.note("headgate: this host has no open connection %s: an assignment applies when its connection opens", strings.Join(missing, ", "))
+		}
+		return a.print(*output, assignOutput{*dev, path, len(list), missing}, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "%s: %s in group %s\n", *dev, text.Count(len(list), "connection"), path)
 			return err
 		})
@@ -102,7 +109,7 @@ func unassignCommand(a *app) *cobra.Command {
 		if err := a.engines[state.Engine].Unassign(*dev, list); err != nil {
 			return err
 		}
-		return a.print(*output, assignOutput{*dev, "", len(list)}, func(w io.Writer) error {
+		return a.print(*output, assignOutput{*dev, "", len(list), nil}, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "%s: %s unassigned\n", *dev, text.Count(len(list), "connection"))
 			return err
 		})
@@ -115,6 +122,25 @@ type assignOutput struct {
 	Dev         string `json:"dev"`
 	Group       string `json:"group,omitempty"`
 	Connections int    `json:"connections"`
+	// Missing are TCP connections with an end on this host that are not open, the first ones of them.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// missingOf returns those of the connections that have an end on this host and no socket. There are none if the kernel does not list its sockets.
+func missingOf(list []shaper.Conn) (missing []string) {
+	all, err := sockets.ListTCP()
+	if err != nil {
+		return nil
+	}
+	for _, c := range list {
+		if c.Proto != unix.IPPROTO_TCP || !all.IsMissing(c.A, c.B) {
+			continue
+		}
+		if missing = append(missing, c.String()); len(missing) > maxListedGroups {
+			return append(missing[:maxListedGroups], "and more")
+		}
+	}
+	return missing
 }
 
 func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
@@ -167,7 +193,7 @@ func parseConn(text string) (shaper.Conn, error) {
 	return shaper.Conn{Proto: proto, A: a, B: b}, err
 }
 
-// maxListedGroups limits the groups that an error message lists; a device may have thousands.
+// maxListedGroups limits the groups or connections that a message lists; a device may have thousands.
 const maxListedGroups = 20
 
 // leaves returns the paths of the groups to which a connection can be assigned: the leaf groups.

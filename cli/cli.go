@@ -36,6 +36,7 @@ var commands = []func(*app) *cobra.Command{
 	planCommand,
 	applyCommand,
 	confirmCommand,
+	undoCommand,
 	showCommand,
 	topCommand,
 	explainCommand,

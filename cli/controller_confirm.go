@@ -75,7 +75,7 @@ func restoreTable(w io.Writer, is api.Restore) error {
 	}
 	rows = [][]string{{"HOST", "DESCRIPTION"}}
 	for _, h := range is.Hosts {
-		rows = append(rows, []string{orEmpty(h.Name), orEmpty(h.Description)})
+		rows = append(rows, []string{orNone(h.Name), orNone(h.Description)})
 	}
 	fmt.Fprintln(w)
 	return text.Table(w, "  ", rows)

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,15 +16,22 @@ import (
 
 func historyCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "history --host HOST --dev DEV",
-		Short: "List the changes of an interface of a host at a service, newest first",
-		Long: `History prints the changes of an interface, the newest first. "headgate rollback --to REVISION"
+		Use:   "history",
+		Short: "List the changes of this machine, or of an interface of a host at a service, newest first",
+		Long: `History prints what apply, clear and undo changed on this machine, the newest first; "headgate undo"
+returns to the state before a change. The last 20 are kept.
+
+With --host it prints the changes of an interface, the newest first, with the old and new values of the fields
+that each has changed. "headgate rollback --to REVISION"
 restores the interface as it was after that change. The service keeps former configurations for a
 week, and the list of changes for 90 days.`,
-		Example: "  headgate history --host web1 --dev eth0", Args: cobra.NoArgs,
+		Example: `  headgate history
+  headgate history --host web1 --dev eth0`,
+		Args: cobra.NoArgs,
 	}
 	limit := limitFlag(c)
-	host, dev := interfaceFlags(c)
+	host := c.Flags().String("host", "", "the `HOST`, by its name at the service")
+	dev := c.Flags().String("dev", "", "the device, or the device pattern in the service's configuration")
 	server := query(a, c, func(q request) ([]api.AuditEntry, error) {
 		if err := a.resolveInterface(q, *host, dev); err != nil {
 			return nil, err
@@ -35,7 +45,34 @@ week, and the list of changes for 90 days.`,
 		return all, err
 	}, changes.table)
 	completeFlag(c, "host", hosts.complete(server))
+	remote := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		switch {
+		case *host != "" && *dev == "":
+			return usageError{errors.New("missing --dev: the history of a host at a service is that of one device"), c.CommandPath()}
+		case *host != "":
+			return remote(c, args)
+		case *server != "":
+			return usageError{errors.New("missing --host: with --server, history needs a host and a device"), c.CommandPath()}
+		}
+		if *limit < 1 || *limit > maxEntries {
+			return errLimit(c, *limit)
+		}
+		if *dev != "" {
+			*dev = a.dev(*dev)
+		}
+		all, err := a.localHistory(*dev)
+		if err != nil {
+			return err
+		}
+		all = all[:min(len(all), *limit)]
+		return a.print(format(c.Flag("output").Value.String()), all, func(w io.Writer) error { return localChanges.table(w, all) })
+	}
 	return c
+}
+
+func errLimit(c *cobra.Command, limit int) error {
+	return usageError{fmt.Errorf("--limit %d is out of range: set 1 to %d", limit, maxEntries), c.CommandPath()}
 }
 
 // interfaceFlags adds the flags that select an interface of a host of a service.
@@ -66,7 +103,7 @@ const maxEntries = 1000
 // listUpTo reads up to maxChanges changes.
 func listUpTo(c *cobra.Command, maxChanges int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
 	if maxChanges < 1 || maxChanges > maxEntries {
-		return nil, usageError{fmt.Errorf("--limit %d is out of range: set 1 to %d", maxChanges, maxEntries), c.CommandPath()}
+		return nil, errLimit(c, maxChanges)
 	}
 	return api.ListUpTo(maxChanges, func(before *string, limit *int) ([]api.AuditEntry, *string, error) {
 		page, err := one(before, limit)
@@ -76,14 +113,33 @@ func listUpTo(c *cobra.Command, maxChanges int, one func(before *string, limit *
 
 // changes are entries of the audit log.
 var changes = resource[api.AuditEntry]{
-	columns: []string{"REVISION", "AT", "BY", "ROLE", "CHANGE"},
+	columns: []string{"REVISION", "AT", "BY", "ROLE", "CHANGE", "VALUES"},
 	row: func(e api.AuditEntry) []string {
 		role := ""
 		if e.Role != nil {
 			role = string(*e.Role)
 		}
-		return []string{fmt.Sprint(orNone(e.Revision)), e.At.Local().Format(time.DateTime), e.Principal, role, e.Request}
+		return []string{fmt.Sprint(orNone(e.Revision)), e.At.Local().Format(time.DateTime), e.Principal, role, e.Request, valuesOf(e)}
 	},
+}
+
+// valuesOf returns the fields that an entry has changed, the first ones, as a cell of a table.
+func valuesOf(e api.AuditEntry) string {
+	const shown = 3
+	var all []string
+	more := orNone(e.MoreDifferences)
+	for i, d := range orNone(e.Differences) {
+		if i == shown {
+			more += len(*e.Differences) - shown
+			break
+		}
+		was, is := cmp.Or(orNone(d.Before), "-"), cmp.Or(orNone(d.After), "-")
+		all = append(all, fmt.Sprintf("%s: %s -> %s", d.Field, strings.Trim(was, `"`), strings.Trim(is, `"`)))
+	}
+	if more > 0 {
+		all = append(all, fmt.Sprintf("%d more (-o json)", more))
+	}
+	return strings.Join(all, "; ")
 }
 
 func rollbackCommand(a *app) *cobra.Command {
@@ -128,7 +184,8 @@ func auditCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Print the audit log of a service, newest first",
-		Long:  `Audit prints the changes that were made through the API, the newest first. A tenant sees only its own changes.`,
+		Long: `Audit prints the changes that were made through the API, the newest first, with the old and new values of
+the fields that each has changed: the first three, and all of the first twelve with -o json. A tenant sees only its own changes.`,
 		Example: `  headgate audit --limit 20
   headgate audit -o json | jq '.[] | select(.principal == "ci")'`,
 		Args: cobra.NoArgs,

@@ -27,7 +27,7 @@ var hosts = resource[api.HostState]{
 		case h.Connected != nil:
 			agent = "disconnected"
 		}
-		return []string{orEmpty(h.Name), agent, orEmpty(h.Version), enforcedOf(h), orEmpty(h.Description)}
+		return []string{orNone(h.Name), agent, orNone(h.Version), enforcedOf(h), orNone(h.Description)}
 	},
 	page: func(q request, after *string) ([]api.HostState, *string, error) {
 		page, err := api.Decode[api.HostList](q.client.ListHosts(q.ctx, &api.ListHostsParams{After: after}))
@@ -64,7 +64,7 @@ func documentTable(w io.Writer, h api.HostState) error {
 	}
 	rows := [][]string{{"DOCUMENT", "NAME", "STATE", ""}}
 	for _, d := range *h.Documents {
-		rows = append(rows, []string{string(d.Kind), d.Name, string(d.State), orEmpty(d.Reason)})
+		rows = append(rows, []string{string(d.Kind), d.Name, string(d.State), orNone(d.Reason)})
 	}
 	fmt.Fprintln(w)
 	return text.Table(w, "  ", rows)
@@ -157,7 +157,7 @@ func deviceTable(w io.Writer, h api.HostState) error {
 		if d.Foreign != nil {
 			notes = append(notes, *d.Foreign...)
 		}
-		rows = append(rows, []string{d.Name, up, mtu, orEmpty(d.Speed), owner, strings.Join(notes, "; ")})
+		rows = append(rows, []string{d.Name, up, mtu, orNone(d.Speed), owner, strings.Join(notes, "; ")})
 	}
 	fmt.Fprintln(w)
 	return text.Table(w, "  ", rows)

@@ -101,8 +101,8 @@ INSTRUCTIONS are written as ovs-ofctl writes them.`,
 	}, func(w io.Writer, flows []api.SwitchFlow) error {
 		rows := [][]string{{"TABLE", "PRIORITY", "PACKETS", "BYTES", "MATCH", "INSTRUCTIONS", "RULE"}}
 		for _, f := range flows {
-			table := strings.TrimSpace(fmt.Sprint(f.Table) + " " + orEmpty(f.TableName))
-			rows = append(rows, []string{table, fmt.Sprint(f.Priority), fmt.Sprint(f.Packets), fmt.Sprint(f.Bytes), f.Match, f.Instructions, orEmpty(f.Rule)})
+			table := strings.TrimSpace(fmt.Sprint(f.Table) + " " + orNone(f.TableName))
+			rows = append(rows, []string{table, fmt.Sprint(f.Priority), fmt.Sprint(f.Packets), fmt.Sprint(f.Bytes), f.Match, f.Instructions, orNone(f.Rule)})
 		}
 		return text.Table(w, "", rows)
 	})
@@ -120,7 +120,7 @@ func switchID(q request, text string) (string, error) {
 		return "", err
 	}
 	for _, s := range n.Switches {
-		if orEmpty(s.Name) == text {
+		if orNone(s.Name) == text {
 			return s.Id, nil
 		}
 	}
@@ -141,11 +141,11 @@ func completeNetwork(server *string, hosts bool) completion {
 	return served(server, func(q request) (found []string, err error) {
 		n, err := api.Decode[api.Network](q.client.GetNetwork(q.ctx))
 		for _, s := range n.Switches {
-			found = append(found, s.Id, orEmpty(s.Name))
+			found = append(found, s.Id, orNone(s.Name))
 		}
 		for _, h := range n.Hosts {
 			if hosts {
-				found = append(append(found, h.Mac, orEmpty(h.Name)), h.Addresses...)
+				found = append(append(found, h.Mac, orNone(h.Name)), h.Addresses...)
 			}
 		}
 		return slices.DeleteFunc(found, func(word string) bool { return word == "" }), err

@@ -195,7 +195,7 @@ func writeNetwork(w io.Writer, v any, names switchNames) error {
 				speed = unit.Rate(*p.SpeedBps).String()
 			}
 			at := names.port(api.NetworkPortID{Switch: p.Switch, Port: p.Number})
-			rows = append(rows, []string{at, orEmpty(p.Name), string(p.State), string(p.Use), speed, rate(p.RxBps), rate(p.TxBps)})
+			rows = append(rows, []string{at, orNone(p.Name), string(p.State), string(p.Use), speed, rate(p.RxBps), rate(p.TxBps)})
 		}
 	case []api.NetworkHost:
 		return text.Table(w, "", names.hostRows(v))
@@ -229,7 +229,7 @@ func (n switchNames) hostRows(hosts []api.NetworkHost) [][]string {
 		if h.Vlan != nil {
 			vlan = fmt.Sprint(*h.Vlan)
 		}
-		rows = append(rows, row(h.Mac, orEmpty(h.Name), vlan, strings.Join(h.Addresses, " "), n.port(h.At), string(h.Learned)))
+		rows = append(rows, row(h.Mac, orNone(h.Name), vlan, strings.Join(h.Addresses, " "), n.port(h.At), string(h.Learned)))
 	}
 	return rows
 }
@@ -263,8 +263,8 @@ func switchRows(switches []api.NetworkSwitch) [][]string {
 		if s.Error != nil {
 			current = "error"
 		}
-		software := strings.TrimSpace(orEmpty(s.Hardware) + " " + orEmpty(s.Software))
-		rows = append(rows, row(s.Id, orEmpty(s.Name), orEmpty(s.Site), s.Address, software, fmt.Sprintf("%d of %d up", up, len(s.Ports)), fmt.Sprint(links), current))
+		software := strings.TrimSpace(orNone(s.Hardware) + " " + orNone(s.Software))
+		rows = append(rows, row(s.Id, orNone(s.Name), orNone(s.Site), s.Address, software, fmt.Sprintf("%d of %d up", up, len(s.Ports)), fmt.Sprint(links), current))
 	}
 	return rows
 }

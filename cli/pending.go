@@ -32,7 +32,7 @@ func (a *app) observer() *observe.Observer {
 
 // local returns this machine, for commands that change its devices.
 func (a *app) local() *rollout.Machine {
-	return &rollout.Machine{Observer: *a.observer(), Note: a.note, Wait: a.startRollback}
+	return &rollout.Machine{Observer: *a.observer(), Note: a.note, User: invoker(), Wait: a.startRollback}
 }
 
 func (a *app) store() (*pending.Store, error) { return pending.Open(a.state) }

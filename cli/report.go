@@ -115,7 +115,7 @@ func usageCSV(to io.Writer, rows []api.Usage) error {
 	w := csv.NewWriter(to)
 	w.Write([]string{"host", "dev", "direction", "group", "tenant", "seconds", "offered_bytes", "delivered_bytes", "guaranteed_bytes", "borrowed_bytes", "lent_bytes", "drops", "marks", "unmet_seconds"})
 	for _, u := range rows {
-		row := []string{u.Host, u.Dev, u.Direction, u.Group, orEmpty(u.Tenant), fmt.Sprint(u.Seconds)}
+		row := []string{u.Host, u.Dev, u.Direction, u.Group, orNone(u.Tenant), fmt.Sprint(u.Seconds)}
 		for _, v := range []*int64{u.OfferedBytes, u.DeliveredBytes, u.GuaranteedBytes, u.BorrowedBytes, u.LentBytes, u.Drops, u.Marks, u.UnmetSeconds} {
 			row = append(row, fmt.Sprint(orNone(v)))
 		}
@@ -129,7 +129,7 @@ func usageTable(to io.Writer, rows []api.Usage) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "HOST\tDEV\tGROUP\tTENANT\tSECONDS\tOFFERED\tDELIVERED\tGUARANTEED\tBORROWED\tLENT\tDROPS\tMARKS\tUNMET")
 	for _, u := range rows {
-		tenant := orEmpty(u.Tenant)
+		tenant := orNone(u.Tenant)
 		if tenant == "" {
 			tenant = "-"
 		}

@@ -134,7 +134,7 @@ func endText(e api.ReservationEnd) string {
 	case e.Vlan != nil:
 		return fmt.Sprintf("vlan:%d", *e.Vlan)
 	}
-	return orEmpty(e.Prefix)
+	return orNone(e.Prefix)
 }
 
 func timeText(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
@@ -161,7 +161,7 @@ func (q request) reservation() (owner, name string, err error) {
 		return cmp.Or(owner, operatorOwner), name, nil
 	}
 	who, err := api.Decode[api.Principal](q.client.GetSession(q.ctx))
-	return cmp.Or(orEmpty(who.Tenant), operatorOwner), q.args[0], err
+	return cmp.Or(orNone(who.Tenant), operatorOwner), q.args[0], err
 }
 
 func reserveListCommand(a *app) *cobra.Command {

@@ -198,11 +198,11 @@ func portNamed(n api.Network, text string) (api.NetworkPortID, error) {
 	sw, port, _ := strings.Cut(text, "/")
 	for _, s := range n.Switches {
 		id, err := fabric.ParseDPID(sw)
-		if orEmpty(s.Name) != sw && (err != nil || id.String() != s.Id) {
+		if orNone(s.Name) != sw && (err != nil || id.String() != s.Id) {
 			continue
 		}
 		for _, p := range s.Ports {
-			if fmt.Sprint(p.Number) == port || orEmpty(p.Name) == port {
+			if fmt.Sprint(p.Number) == port || orNone(p.Name) == port {
 				return api.NetworkPortID{Switch: s.Id, Port: p.Number}, nil
 			}
 		}

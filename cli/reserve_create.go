@@ -208,7 +208,7 @@ func (a *app) awaitActive(q request, r api.Reservation) (api.Reservation, error)
 		case api.ReservationActive:
 			return r, nil
 		case api.ReservationDegraded:
-			return r, fmt.Errorf("reservation %s is degraded: %s", reservationName(r), orEmpty(r.Degraded))
+			return r, fmt.Errorf("reservation %s is degraded: %s", reservationName(r), orNone(r.Degraded))
 		case api.ReservationEnded:
 			return r, fmt.Errorf("reservation %s has ended", reservationName(r))
 		}

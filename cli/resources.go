@@ -164,7 +164,7 @@ func (r resource[T]) complete(server *string) completion {
 	return served(server, func(q request) (found []string, err error) {
 		items, _, err := r.page(q, nil)
 		for _, t := range items {
-			found = append(found, orEmpty(r.name(t)))
+			found = append(found, orNone(r.name(t)))
 		}
 		return found, err
 	})
@@ -201,18 +201,10 @@ func optional(text string) *string {
 	return &text
 }
 
-// orEmpty returns an optional text, or "".
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// orNone returns an optional number, or 0.
-func orNone(v *int64) int64 {
+// orNone returns an optional value, or the zero value.
+func orNone[T any](v *T) (none T) {
 	if v == nil {
-		return 0
+		return none
 	}
 	return *v
 }

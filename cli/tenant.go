@@ -18,7 +18,7 @@ var tenants = resource[api.Tenant]{
 		if t.RequestsPerSecond != nil {
 			requests = fmt.Sprint(*t.RequestsPerSecond)
 		}
-		return []string{orEmpty(t.Name), requests, orEmpty(t.Description)}
+		return []string{orNone(t.Name), requests, orNone(t.Description)}
 	},
 	page: func(q request, after *string) ([]api.Tenant, *string, error) {
 		page, err := api.Decode[api.TenantList](q.client.ListTenants(q.ctx, &api.ListTenantsParams{After: after}))

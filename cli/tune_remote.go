@@ -80,7 +80,7 @@ func proposalTable(w io.Writer, p api.Proposal, document string, changes []diff.
 			continue
 		}
 		if d.Limit == nil {
-			fmt.Fprintf(w, "# %s: no limit is proposed: %s\n", d.name, orEmpty(d.CannotTell))
+			fmt.Fprintf(w, "# %s: no limit is proposed: %s\n", d.name, orNone(d.CannotTell))
 			continue
 		}
 		before := ""
@@ -91,7 +91,7 @@ func proposalTable(w io.Writer, p api.Proposal, document string, changes []diff.
 		if d.At != nil {
 			when = ", measured " + d.At.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(w, "# %s: from %s to %s%s: limit %s%s\n", d.name, orEmpty(d.From), orEmpty(d.To), when, *d.Limit, before)
+		fmt.Fprintf(w, "# %s: from %s to %s%s: limit %s%s\n", d.name, orNone(d.From), orNone(d.To), when, *d.Limit, before)
 		if d.Notes != nil {
 			for _, n := range *d.Notes {
 				fmt.Fprintf(w, "# %s: %s\n", d.name, n)

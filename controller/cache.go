@@ -72,10 +72,13 @@ var kinds = map[string]cachedKind{
 const maxStaleness = 3 * time.Second
 
 // isCurrent reports whether the cache is current.
-func (c *cache) isCurrent() bool {
+func (c *cache) isCurrent() bool { return time.Since(c.confirmed()) < maxStaleness }
+
+// confirmed returns the latest time for which the cache is known to contain all earlier writes.
+func (c *cache) confirmed() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Since(c.currentAt) < maxStaleness
+	return c.currentAt
 }
 
 // desiredHost is the desired state of one host.

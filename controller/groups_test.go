@@ -230,11 +230,15 @@ func TestHistory(t *testing.T) {
 		Items []struct {
 			Request, Principal string
 			Revision           int64
+			Differences        []struct{ Field, Before, After string }
 		}
 	}
 	s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/history", "").into(t, &h)
 	if len(h.Items) != 3 || h.Items[0].Principal != "first" || h.Items[1].Principal != "pa" || !strings.HasPrefix(h.Items[2].Request, "PUT ") {
 		t.Fatalf("the history is %+v", h)
+	}
+	if d := h.Items[1].Differences; len(d) != 2 || d[0].Field != "out.groups.a.groups.rest.default" || d[0].Before != "" || d[0].After != "true" {
+		t.Errorf("a tenant's change has changed %+v", d)
 	}
 	was := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0?revision="+itoa(h.Items[2].Revision), "")
 	if was.text != first.text {

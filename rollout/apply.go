@@ -40,10 +40,28 @@ func (m *Machine) Apply(compare func() ([]Step, error), within time.Duration, do
 			return until, fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
-	if within == 0 || len(todo) == 0 {
-		return until, m.applySteps(todo, done)
+	if len(todo) == 0 {
+		return until, nil
 	}
-	return m.applyPending(store, todo, within, done)
+	before, err := m.snapshots(todo)
+	if err != nil {
+		return until, err
+	}
+	m.record(store, "apply", before)
+	return m.confirmable(store, before, within, func() error { return m.applySteps(todo, done) })
+}
+
+// snapshots returns the state of the devices before steps.
+func (m *Machine) snapshots(steps []Step) (before []pending.Snapshot, err error) {
+	for _, s := range steps {
+		if s.before.Plan != nil {
+			if s.before.Assigned, err = m.Assignments(s.before.Engine, s.Dev); err != nil {
+				return nil, fmt.Errorf("nothing was changed: cannot read the assignments of %s for the rollback: %w", s.Dev, err)
+			}
+		}
+		before = append(before, s.before)
+	}
+	return before, nil
 }
 
 // applySteps applies one device after the other. It stops at the first failure;
@@ -98,34 +116,28 @@ func (m *Machine) replacePending(store *pending.Store) error {
 	return store.Forget()
 }
 
-// applyPending applies steps that are rolled back unless the user confirms in time. The
-// process that rolls back is started before the first change.
-func (m *Machine) applyPending(store *pending.Store, steps []Step, within time.Duration, done func(Step)) (until time.Time, err error) {
-	var before []pending.Snapshot
-	for _, s := range steps {
-		if s.before.Plan != nil {
-			if s.before.Assigned, err = m.Assignments(s.before.Engine, s.Dev); err != nil {
-				return until, fmt.Errorf("nothing was changed: cannot read the assignments of %s for the rollback: %w", s.Dev, err)
-			}
-		}
-		before = append(before, s.before)
+// confirmable makes a change that is rolled back unless the user confirms it within a time; 0 is a change that needs no confirmation.
+// The process that rolls back is started before the change.
+func (m *Machine) confirmable(store *pending.Store, before []pending.Snapshot, within time.Duration, change func() error) (until time.Time, err error) {
+	if within == 0 {
+		return until, change()
 	}
-	change := store.New(within, before)
-	if err := store.Write(change); err != nil {
+	waiting := store.New(within, before)
+	if err := store.Write(waiting); err != nil {
 		return until, err
 	}
-	if err := m.Wait(change.ID); err != nil {
+	if err := m.Wait(waiting.ID); err != nil {
 		return until, errors.Join(fmt.Errorf("nothing was changed: cannot start the rollback process: %w", err), store.Forget())
 	}
-	if err := m.applySteps(steps, done); err != nil {
+	if err := change(); err != nil {
 		m.Note("headgate: %v", err)
-		if err := store.RollBack(change, m.Restore); err != nil {
+		if err := store.RollBack(waiting, m.Restore); err != nil {
 			return until, err
 		}
 		m.Note("headgate: what was changed has been rolled back")
 		return until, ErrNoted
 	}
-	return change.Deadline(), nil
+	return waiting.Deadline(), nil
 }
 
 // Restore returns a device to a snapshot.

@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"headgate.dev/headgate/pending"
 	"headgate.dev/headgate/shaper"
@@ -24,8 +25,37 @@ func (c Cleared) String() string {
 }
 
 // ClearDevices removes Headgate's traffic control from devices, and removes them from a pending change in store,
-// which the caller has locked. The error joins those of all devices.
-func (m *Machine) ClearDevices(store *pending.Store, devices []string) (list []Cleared, _ error) {
+// which the caller has locked. If within is not 0, it returns the time until which the change must be confirmed; zero if there is
+// none. The error joins those of all devices.
+func (m *Machine) ClearDevices(store *pending.Store, devices []string, within time.Duration) (list []Cleared, until time.Time, err error) {
+	var before []pending.Snapshot
+	for _, d := range devices {
+		if m.CheckReservations(d) != nil {
+			continue // it is not cleared
+		}
+		// The remains of a state that cannot be read cannot be restored either.
+		if s, err := m.Snapshot(d); err == nil && s.Plan != nil {
+			before = append(before, s)
+		}
+	}
+	if within > 0 {
+		if err := m.replacePending(store); err != nil {
+			return nil, until, err
+		}
+	}
+	m.record(store, "clear", before)
+	if len(before) == 0 {
+		within = 0
+	}
+	until, err = m.confirmable(store, before, within, func() (err error) {
+		list, err = m.clearDevices(store, devices, within > 0)
+		return err
+	})
+	return list, until, err
+}
+
+// clearDevices clears devices. It removes them from the pending change, unless that is this one.
+func (m *Machine) clearDevices(store *pending.Store, devices []string, pending bool) (list []Cleared, _ error) {
 	var failed []error
 	for _, d := range devices {
 		if err := m.CheckReservations(d); err != nil {
@@ -48,7 +78,9 @@ func (m *Machine) ClearDevices(store *pending.Store, devices []string) (list []C
 			list = append(list, Cleared{d, true})
 			m.NoteOwner(ClearUndoneByAgent, d)
 		}
-		failed = append(failed, store.Drop(d))
+		if !pending {
+			failed = append(failed, store.Drop(d))
+		}
 	}
 	return list, errors.Join(failed...)
 }

@@ -16,6 +16,8 @@ type Machine struct {
 	observe.Observer
 	// Note tells the user what is no result and no error.
 	Note func(format string, args ...any)
+	// User is who changes it, for the history.
+	User string
 	// Wait starts the process that rolls back the change with this ID unless it is confirmed in time.
 	Wait func(id string) error
 }
@@ -50,6 +52,31 @@ func (m *Machine) Lock() (store *pending.Store, unlock func(), err error) {
 	}
 	unlock, err = store.Lock()
 	return store, unlock, shaper.WithPermission(err)
+}
+
+// record adds a change to the history, before it is made. The change is made also if that fails.
+func (m *Machine) record(store *pending.Store, command string, before []pending.Snapshot) {
+	if len(before) == 0 {
+		return
+	}
+	if err := store.Record(command, m.User, before); err != nil {
+		m.Note("headgate: warning: the history will not have this change, and \"headgate undo\" cannot undo it: %v", err)
+	}
+}
+
+// Snapshot returns the state of a device, with its assignments.
+func (m *Machine) Snapshot(dev string) (s pending.Snapshot, err error) {
+	s.Dev = dev
+	now, err := m.Observe(dev)
+	if errors.Is(err, shaper.ErrNotShaped) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Engine, s.Plan = now.Engine, &now.Plan
+	s.Assigned, err = m.Assignments(now.Engine, dev)
+	return s, err
 }
 
 // What happens to a manual change of a device that the agent owns.

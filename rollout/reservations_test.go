@@ -31,7 +31,7 @@ func TestReservationsStay(t *testing.T) {
 	if err := m.CheckReservations("eth1"); err != nil {
 		t.Errorf("a device without reservations: %v", err)
 	}
-	if list, err := m.ClearDevices(nil, []string{"eth0"}); err == nil || len(list) > 0 {
+	if list, _, err := m.ClearDevices(nil, []string{"eth0"}, 0); err == nil || len(list) > 0 {
 		t.Errorf("clear of a device with reservations: %v, %v", list, err)
 	}
 	claim.Close() // the agent has stopped, and the operator decides

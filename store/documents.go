@@ -196,6 +196,14 @@ type Collective struct {
 	Document string `json:"document"`
 }
 
+// Difference is a field of a document with its values before and after a change, as JSON. "" is a field that does not exist. An
+// element of a list is named by its name: out.groups.web.guarantee.
+type Difference struct {
+	Field  string `json:"field"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
 // AuditEntry is an entry of the audit log.
 type AuditEntry struct {
 	ID     string    `json:"id"`
@@ -207,6 +215,9 @@ type AuditEntry struct {
 	// Resource is the resource that was changed, such as "interfaces/h1/eth0".
 	Resource string `json:"resource,omitempty"`
 	Status   int    `json:"status"`
+	// Differences are the changed fields of documents, the first ones of them, and MoreDifferences is the number of others.
+	Differences     []Difference `json:"differences,omitempty"`
+	MoreDifferences int          `json:"more,omitempty"`
 	// Revision is the store's revision with the change. It is set when the entry is read.
 	Revision int64 `json:"revision,omitempty"`
 }

@@ -12,6 +12,10 @@ import (
 // chosen for Headgate.
 const onceTTL = time.Second
 
+// readTimeout is the timeout of a read. etcd's own, without a majority of its members, is 7 s: a client would have given up,
+// and not know why.
+const readTimeout = 4 * time.Second
+
 type onceKey struct{}
 
 // quorumRead is the store's revision as of the last quorum read.
@@ -30,6 +34,8 @@ func ReadOnceContext(ctx context.Context) context.Context {
 
 // read is a linearizable read, or a cheaper equivalent under a ReadOnceContext.
 func (s *Store) read(ctx context.Context, key string, how ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	once, _ := ctx.Value(onceKey{}).(*atomic.Pointer[quorumRead])
 	if once == nil {
 		return s.client.Get(ctx, key, how...)

@@ -145,6 +145,20 @@ func (t *Tx) Put(key string, value any) error {
 // Size returns the size of a document that this transaction has written, in bytes.
 func (t *Tx) Size(key string) int { return len(t.write[key]) }
 
+// Change is a write of a transaction. Before is nil if the document did not exist, or was not read; After is nil if it is deleted.
+type Change struct {
+	Key           string
+	Before, After []byte
+}
+
+// Changes returns the writes so far, sorted by key.
+func (t *Tx) Changes() (all []Change) {
+	for _, key := range slices.Sorted(maps.Keys(t.write)) {
+		all = append(all, Change{key, t.read[key].value, t.write[key]})
+	}
+	return all
+}
+
 // Delete deletes a document.
 func (t *Tx) Delete(key string) { t.write[key] = nil }
 

@@ -765,9 +765,15 @@ type Amount = string
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	At        time.Time `json:"at"`
-	Id        string    `json:"id"`
-	Principal string    `json:"principal"`
+	At time.Time `json:"at"`
+
+	// Differences The first fields that the change has changed, with their values. Absent for documents that are larger than 512 KiB, and for those with secrets.
+	Differences *[]Difference `json:"differences,omitempty"`
+	Id          string        `json:"id"`
+
+	// MoreDifferences How many more fields the change has changed.
+	MoreDifferences *int   `json:"more_differences,omitempty"`
+	Principal       string `json:"principal"`
 
 	// Request The method and path of the request, or what the controller has done by itself.
 	Request  string `json:"request"`
@@ -903,6 +909,18 @@ type DatapathID = string
 
 // Dev defines model for Dev.
 type Dev = string
+
+// Difference defines model for Difference.
+type Difference struct {
+	// After The value after the change, as JSON. Absent if the field was removed.
+	After *string `json:"after,omitempty"`
+
+	// Before The value before the change, as JSON. Absent if there was no such field. Of a long value there are the first 100 bytes and a hash.
+	Before *string `json:"before,omitempty"`
+
+	// Field A field of the document. An element of a list is named by its name: out.groups.web.guarantee.
+	Field string `json:"field"`
+}
 
 // Direction defines model for Direction.
 type Direction struct {
@@ -3939,7 +3957,10 @@ type ClientInterface interface {
 	// Each `see` is a path of this API that answers GET, with its query, such as
 	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response as
 	// JSON (`path`, `status`, `data`): one event at first, then one whenever the response changes, at
-	// most twice a second. The stream ends when the token expires or is revoked.
+	// most twice a second. An event `quiet` comes every second, unless the controller has lost the
+	// others: a client that receives no event for 3.5 s takes what it shows for out of date, and opens
+	// the stream again, at another controller if there are several. The stream ends when the token
+	// expires or is revoked.
 	//
 	// Corresponds with GET /v1/live (the `WatchLive` operationId).
 	WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5055,7 +5076,10 @@ func (c *Client) ListRelayEnded(ctx context.Context, host PathHost, relay PathRe
 // Each `see` is a path of this API that answers GET, with its query, such as
 // `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response as
 // JSON (`path`, `status`, `data`): one event at first, then one whenever the response changes, at
-// most twice a second. The stream ends when the token expires or is revoked.
+// most twice a second. An event `quiet` comes every second, unless the controller has lost the
+// others: a client that receives no event for 3.5 s takes what it shows for out of date, and opens
+// the stream again, at another controller if there are several. The stream ends when the token
+// expires or is revoked.
 //
 // Corresponds with GET /v1/live (the `WatchLive` operationId).
 func (c *Client) WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error) {

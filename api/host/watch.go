@@ -16,8 +16,8 @@ import (
 // Timing of top for a host of a service, chosen by Headgate.
 const (
 	// reportTimeout is the time to wait for a newer report: an agent reports every second, and ten
-	// times per second while a client watches.
-	reportTimeout = 2500 * time.Millisecond
+	// times per second while a client watches. Rates without a newer report are out of date.
+	reportTimeout = 4 * time.Second
 	// reportPollInterval is the interval between polls for a newer report.
 	reportPollInterval = 100 * time.Millisecond
 	// configMaxAge is the maximum age of limits and ceilings, which reports do not have.
@@ -72,8 +72,11 @@ func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
 				at = *g.At
 			}
 		}
-		if !at.After(w.last) && time.Since(began) < reportTimeout && ctx.Err() == nil {
-			continue
+		if !at.After(w.last) && len(rates) > 0 && !at.IsZero() {
+			if ctx.Err() == nil && time.Since(began) < reportTimeout {
+				continue
+			}
+			return nil, fmt.Errorf("the agent of %s has not reported for %v: what is shown may be out of date", w.Name, reportTimeout)
 		}
 		w.last = at
 		if err := w.loadConfig(ctx, got); err != nil {

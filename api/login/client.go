@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,8 +18,14 @@ import (
 // RequestTimeout is the usual timeout of a request. For a report the service queries every agent.
 const RequestTimeout = 30 * time.Second
 
-// pingInterval is the time without data after which a ping is sent, and the timeout of the ping.
-const pingInterval = 5 * time.Second
+// Times after which a client knows that it is cut off, chosen by this project.
+const (
+	// pingInterval is the time without data after which a ping is sent, and the timeout of the ping. The service answers it
+	// also while a request takes long.
+	pingInterval = 2 * time.Second
+	// connectTimeout is the timeout of a TCP connection, and of a TLS handshake.
+	connectTimeout = 4 * time.Second
+)
 
 // Client returns a client of the service. timeout is that of a request; 0 is none.
 func (c Credentials) Client(timeout time.Duration) (*api.Client, error) {
@@ -28,6 +35,7 @@ func (c Credentials) Client(timeout time.Duration) (*api.Client, error) {
 	}
 	h := &http.Client{Timeout: timeout, Transport: &http.Transport{
 		TLSClientConfig: pki.Pinned(u.Hostname(), c.Pin), ForceAttemptHTTP2: true,
+		DialContext: (&net.Dialer{Timeout: connectTimeout}).DialContext, TLSHandshakeTimeout: connectTimeout,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval}, // finds a lost connection of a silent stream
 	}}
 	return api.NewClient(c.URL, api.WithHTTPClient(h), api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {

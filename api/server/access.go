@@ -130,12 +130,13 @@ func principal(t store.Token) api.Principal {
 	return api.Principal{Name: t.Name, Role: api.Role(t.Role), Expires: &t.Expires, Tenant: optional(t.Tenant), Host: optional(t.Host)}
 }
 
-// optional returns a pointer to s, or nil if s is empty.
-func optional(s string) *string {
-	if s == "" {
+// optional returns a pointer to v, or nil if v is the zero value.
+func optional[T comparable](v T) *T {
+	var none T
+	if v == none {
 		return nil
 	}
-	return &s
+	return &v
 }
 
 // tokenOf returns the API form of a token, without its secret.

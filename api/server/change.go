@@ -174,9 +174,10 @@ func (s *Server) showInstead(w http.ResponseWriter, r *http.Request) {
 // record writes the audit entry of a change.
 func record(tx *store.Tx, now time.Time, c *changeRequest, r *http.Request, status int) error {
 	id := fmt.Sprintf("%016x-%s", now.UnixNano(), NewSecret()[len(tokenPrefix):][:8])
+	fields, more := differencesIn(tx)
 	return tx.Put(store.Key(store.Audit, id), store.AuditEntry{
 		ID: id, At: now, By: c.by.Name, Role: c.by.Role, Tenant: c.by.Tenant,
-		Change: r.Method + " " + r.URL.Path, Resource: c.resource, Status: status,
+		Change: r.Method + " " + r.URL.Path, Resource: c.resource, Status: status, Differences: fields, MoreDifferences: more,
 	})
 }
 

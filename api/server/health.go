@@ -17,7 +17,7 @@ const (
 	// healthCacheTime is how long a result is cached.
 	healthCacheTime = time.Second
 	// healthTimeout is the time in which the store must answer to count as healthy.
-	healthTimeout = 5 * time.Second
+	healthTimeout = 3 * time.Second
 )
 
 // health caches the last result of the health check.

@@ -20,9 +20,12 @@ const (
 	// maxLiveInterval is the interval of requests for a path of which no change is announced: usage records, for
 	// one, grow without a report. It is the interval of all requests if nothing announces changes.
 	maxLiveInterval = 5 * time.Second
-	// keepaliveInterval is the interval of the events by which a client knows that the stream is still there: the dashboard takes what it shows for stale after 4 s
+	// keepaliveInterval is the interval of the events by which a client knows that the stream is still there: the dashboard takes what it shows for stale after 3.5 s
 	// without an event.
-	keepaliveInterval = 1500 * time.Millisecond
+	keepaliveInterval = time.Second
+	// maxUnconfirmed is the age of the store's last confirmation, which comes twice a second, after which these events cease: a
+	// controller that is cut off from the others does not know of changes. Both times are 4.7 s.
+	maxUnconfirmed = 1200 * time.Millisecond
 )
 
 // liveEvent is an event with the response of a path.
@@ -67,7 +70,10 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p api.WatchLi
 		defer cancel()
 		tick := time.NewTicker(keepaliveInterval)
 		defer tick.Stop()
-		for ctx.Err() == nil && out.send(0, "quiet", struct{}{}) == nil {
+		for ctx.Err() == nil {
+			if s.confirmed() && out.send(0, "quiet", struct{}{}) != nil {
+				return
+			}
 			select {
 			case <-ctx.Done():
 			case <-tick.C:
@@ -75,6 +81,11 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p api.WatchLi
 		}
 	})
 	all.Wait()
+}
+
+// confirmed reports whether the store confirmed lately that this controller has all changes.
+func (s *Server) confirmed() bool {
+	return s.Confirmed == nil || time.Since(s.Confirmed()) < maxUnconfirmed
 }
 
 // checkWatchable refuses a path that does not exist, that does not answer GET, or that is a stream itself.

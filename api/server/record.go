@@ -15,7 +15,15 @@ import (
 // entryOf returns the API form of an audit entry.
 func entryOf(e store.AuditEntry, revision int64) api.AuditEntry {
 	role := api.Role(e.Role)
-	return api.AuditEntry{Id: e.ID, At: e.At, Principal: e.By, Role: &role, Request: e.Change, Status: &e.Status, Revision: &revision}
+	out := api.AuditEntry{Id: e.ID, At: e.At, Principal: e.By, Role: &role, Request: e.Change, Status: &e.Status, Revision: &revision}
+	if len(e.Differences) > 0 {
+		all := make([]api.Difference, len(e.Differences))
+		for i, d := range e.Differences {
+			all[i] = api.Difference{Field: d.Field, Before: optional(d.Before), After: optional(d.After)}
+		}
+		out.Differences, out.MoreDifferences = &all, optional(e.MoreDifferences)
+	}
+	return out
 }
 
 // ListAudit lists the audit log, newest first. A tenant gets only its own changes.

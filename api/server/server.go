@@ -54,6 +54,8 @@ type Server struct {
 	Version string
 	// Writable reports whether the controller accepts changes now.
 	Writable func() bool
+	// Confirmed returns when the store last confirmed that this controller has all changes; nil means that it always has them.
+	Confirmed func() time.Time
 	// Cluster answers requests with the data of all controllers together. nil means that this controller is the
 	// only one.
 	Cluster http.Handler

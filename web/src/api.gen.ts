@@ -4,7 +4,11 @@ import { call, type Change } from "./call";
 export type Amount = string;
 export type AuditEntry = {
 	at: string;
+	/** The first fields that the change has changed, with their values. Absent for documents that are larger than 512 KiB, and for those with secrets. */
+	differences?: (Difference)[];
 	id: string;
+	/** How many more fields the change has changed. */
+	more_differences?: number;
 	principal: string;
 	/** The method and path of the request, or what the controller has done by itself. */
 	request: string;
@@ -95,6 +99,14 @@ export type ConnectionList = {
 /** The datapath id of a switch: 16 hexadecimal digits. */
 export type DatapathID = string;
 export type Dev = string;
+export type Difference = {
+	/** The value after the change, as JSON. Absent if the field was removed. */
+	after?: string;
+	/** The value before the change, as JSON. Absent if there was no such field. Of a long value there are the first 100 bytes and a hash. */
+	before?: string;
+	/** A field of the document. An element of a list is named by its name: out.groups.web.guarantee. */
+	field: string;
+};
 export type Direction = {
 	groups: (Group)[];
 	/** Bits per second, such as 100Mbit. */

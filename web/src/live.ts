@@ -20,8 +20,8 @@ const last = new Map<string, Update>();
 /** State is the state of the stream; idle means that the page has no subscriptions, stale that what it shows may be out of date. */
 export type State = "live" | "connecting" | "stale" | "idle";
 
-/** silence is how long the stream may be silent, in ms. The controller sends an event every 1.5 s. */
-const silence = 4000;
+/** silence is how long the stream may be silent, in ms. The controller sends an event every second. */
+const silence = 3500;
 
 const states = new Set<(state: State) => void>();
 

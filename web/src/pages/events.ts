@@ -20,7 +20,7 @@ route("/events", () => "Events", async (on, _, signal) => {
 			: table("Changes", [
 				{ name: "Time", cell: (e) => [h("time", { datetime: e.at }, new Date(e.at).toLocaleString()), h("span", { class: "narrow quiet" }, ` ${actor(e)}`)] },
 				{ name: "Actor", cell: actor, wide: true },
-				{ name: "Action", cell: (e) => h("code", {}, decoded(e.request)) },
+				{ name: "Action", cell: (e) => [h("code", {}, decoded(e.request)), values(e)] },
 				{ name: "Status", cell: (e) => h("span", { class: (e.status ?? 0) < 400 ? "state good" : "state bad" }, e.status ?? "–"), number: true },
 			], found),
 			next && button("Load older events", async () => {
@@ -46,6 +46,13 @@ route("/events", () => "Events", async (on, _, signal) => {
 /** actor returns the principal of an entry, with the role. */
 function actor(e: AuditEntry): string {
 	return `${e.principal}${e.role ? `, ${e.role}` : ""}`;
+}
+
+/** values returns the fields that a change has changed, with their values. */
+function values(e: AuditEntry): HTMLElement | null {
+	if (!e.differences) return null;
+	const more = e.more_differences ? [h("li", {}, `${e.more_differences} more fields`)] : [];
+	return h("ul", { class: "values" }, e.differences.map((d) => h("li", {}, `${d.field}: `, h("code", {}, d.before ?? "–"), " → ", h("code", {}, d.after ?? "–"))), more);
 }
 
 /** decoded returns a request with its path percent-decoded, or unchanged if the encoding is invalid. */
