@@ -41,7 +41,7 @@ func changeCases(d *bench.Draw) []bench.Case {
 				return err
 			}
 			defer func() { err = errors.Join(err, p.close()) }()
-			f, err := p.provision(ctx, others, r.Say)
+			f, err := p.provision(ctx, others, groupsEach, r.Say)
 			if err != nil {
 				return err
 			}

@@ -56,14 +56,7 @@ var faults = []fault{
 		return func() error { return c.start(ctx) }, c.stop(syscall.SIGKILL)
 	}},
 	{name: "stop", inject: func(_ context.Context, c *control) (func() error, error) {
-		all := bench.Family(c.cmd.Process.Pid)
-		send := func(signal syscall.Signal) (err error) {
-			for _, pid := range all {
-				err = errors.Join(err, syscall.Kill(pid, signal))
-			}
-			return err
-		}
-		return func() error { return send(syscall.SIGCONT) }, send(syscall.SIGSTOP)
+		return suspend(c.cmd.Process.Pid)
 	}},
 	{name: "partition", inject: func(ctx context.Context, c *control) (func() error, error) {
 		// On the router's side, which has only the route to the controller's link.

@@ -21,21 +21,22 @@ import (
 
 // fleet is the streams of many agents, which enforce nothing.
 type fleet struct {
-	place *place
-	hosts []string
-	sent  atomic.Uint64
-	quiet atomic.Bool // agents have nothing to report
-	end   context.CancelFunc
-	all   sync.WaitGroup
+	place  *place
+	hosts  []string
+	groups int // of an agent's interface
+	sent   atomic.Uint64
+	quiet  atomic.Bool // agents have nothing to report
+	end    context.CancelFunc
+	all    sync.WaitGroup
 }
 
-// groupsEach is the number of groups of an agent's interface; hosts are created in batches.
+// groupsEach is the usual number of groups of an agent's interface; hosts are created in batches.
 const groupsEach, provisionAtOnce = 50, 16
 
-// interfaceOf returns an interface with 50 groups on 1 Gbit/s.
-func interfaceOf() map[string]any {
+// interfaceOf returns an interface with n groups on 1 Gbit/s.
+func interfaceOf(n int) map[string]any {
 	var groups []map[string]any
-	for i := range groupsEach {
+	for i := range n {
 		groups = append(groups, map[string]any{"name": fmt.Sprint("g", i), "guarantee": "1%", "match": []map[string]any{{"dport": []string{fmt.Sprint(5000 + i)}}}})
 	}
 	groups[0]["default"] = true
@@ -43,12 +44,12 @@ func interfaceOf() map[string]any {
 	return map[string]any{"out": map[string]any{"limit": unit.Gbit.String(), "groups": groups}}
 }
 
-// provision creates hosts with an interface each, and registers their agents.
-func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) (*fleet, error) {
-	f := &fleet{place: p}
+// provision creates n hosts with an interface of as many groups each, and registers their agents.
+func (p *place) provision(ctx context.Context, n, groups int, say func(string, ...any)) (*fleet, error) {
+	f := &fleet{place: p, groups: groups}
 	a := p.ask(p.controllers[0])
 	defer a.client.CloseIdleConnections()
-	body := interfaceOf()
+	body := interfaceOf(groups)
 	for i := range n {
 		f.hosts = append(f.hosts, fmt.Sprintf("h%04d", i))
 	}
@@ -104,7 +105,7 @@ func (f *fleet) start(ctx context.Context) error {
 func (f *fleet) reports() func() *agents.Report {
 	var names []string
 	var n uint64
-	for i := range groupsEach {
+	for i := range f.groups {
 		names = append(names, fmt.Sprint("out/g", i))
 	}
 	return func() *agents.Report {
@@ -115,10 +116,10 @@ func (f *fleet) reports() func() *agents.Report {
 		n++
 		d := &agents.DeviceReport{Dev: "eth0"}
 		if n == 1 {
-			d.Names, d.GuaranteeBps = names, slices.Repeat([]uint64{10e6}, groupsEach)
+			d.Names, d.GuaranteeBps = names, slices.Repeat([]uint64{10e6}, f.groups)
 		}
-		d.Bytes = slices.Repeat([]uint64{n * 1_250_000}, groupsEach)
-		d.BacklogBytes, d.Drops, d.Marks = make([]uint64, groupsEach), make([]uint64, groupsEach), make([]uint64, groupsEach)
+		d.Bytes = slices.Repeat([]uint64{n * 1_250_000}, f.groups)
+		d.BacklogBytes, d.Drops, d.Marks = make([]uint64, f.groups), make([]uint64, f.groups), make([]uint64, f.groups)
 		return &agents.Report{AtNs: time.Now().UnixNano(), Devices: []*agents.DeviceReport{d}}
 	}
 }

@@ -41,7 +41,7 @@ func hostile(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	f, err := p.provision(ctx, noisyAgents, r.Say)
+	f, err := p.provision(ctx, noisyAgents, groupsEach, r.Say)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func noisy(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	f, err := p.provision(ctx, noisyAgents, r.Say)
+	f, err := p.provision(ctx, noisyAgents, groupsEach, r.Say)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"syscall"
 	"time"
@@ -18,10 +17,15 @@ const (
 	watchers = 50
 )
 
+// fleetTargets are those of many more agents with fewer groups each, at one controller.
+var fleetTargets = scaleTargets{
+	cores:  bench.Target{Op: "<=", Value: 1, Unit: "cores"},
+	memory: bench.Target{Op: "<=", Value: 1536, Unit: "MiB"},
+	back:   bench.Target{Op: "<=", Value: 20, Unit: "s"},
+}
+
 // Chosen by this project.
 const (
-	// fewStreams is the number of streams in a smoke run.
-	fewStreams = 200
 	// asks is the number of requests a second while all agents report: three of four read, the fourth
 	// changes.
 	asks = 10
@@ -29,19 +33,36 @@ const (
 	comeBack = 60 * time.Second
 )
 
-func scaleCases() []bench.Case { return []bench.Case{scaleCase(1), scaleCase(3)} }
+// scaling is a case with many agents.
+type scaling struct {
+	name                        string
+	controllers, agents, groups int
+	// killed: the leader is killed in the end. A single controller is started again.
+	killed  bool
+	targets scaleTargets
+}
 
-// scaleCase has one or three controllers. With three the leader is killed.
-func scaleCase(n int) bench.Case {
-	name := fmt.Sprintf("scale/%d-controllers", n)
-	if n == 1 {
-		name = "scale/1-controller"
+type scaleTargets struct{ cores, memory, back bench.Target }
+
+func scaleCases() (all []bench.Case) {
+	usual := scaleTargets{cores: cores, memory: memory, back: back}
+	for _, s := range []scaling{
+		{name: "scale/1-controller", controllers: 1, agents: streams, groups: groupsEach, targets: usual},
+		{name: "scale/3-controllers", controllers: 3, agents: streams, groups: groupsEach, killed: true, targets: usual},
+		{name: "scale/10000", controllers: 1, agents: 10_000, groups: 20, killed: true, targets: fleetTargets},
+	} {
+		all = append(all, s.bench())
 	}
+	return all
+}
+
+func (s scaling) bench() bench.Case {
+	name := s.name
 	c := bench.Case{
 		Name: name,
 		Claims: []bench.Claim{
-			bench.NewClaim(name+"/cores", "processors used by controllers and stores", cores),
-			bench.NewClaim(name+"/memory", "memory of controllers and stores", memory),
+			bench.NewClaim(name+"/cores", "processors used by controllers and stores", s.targets.cores),
+			bench.NewClaim(name+"/memory", "memory of controllers and stores", s.targets.memory),
 			bench.NewClaim(name+"/lost", "lost reports", lost),
 			bench.NewClaim(name+"/api-p99", "99 of 100 requests", apiP99),
 		},
@@ -49,23 +70,23 @@ func scaleCase(n int) bench.Case {
 			if quick {
 				return 30 * time.Second
 			}
-			return 3 * time.Minute
+			return 2*time.Minute + time.Duration(s.agents)*30*time.Millisecond
 		},
 	}
-	if n > 1 {
-		c.Claims = append(c.Claims, bench.NewClaim(name+"/back", "time until all agents have reconnected after the leader was killed", back))
+	if s.killed {
+		c.Claims = append(c.Claims, bench.NewClaim(name+"/back", "time until all agents have reconnected after the leader was killed", s.targets.back))
 	}
 	c.Run = func(ctx context.Context, r *bench.Run) (err error) {
-		agents, window := streams, 30*time.Second
+		agents, window := s.agents, 30*time.Second
 		if r.Quick {
-			agents, window = fewStreams, 10*time.Second
+			agents, window = s.agents/10, 10*time.Second
 		}
-		p, err := build(ctx, n)
+		p, err := build(ctx, s.controllers)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, p.close()) }()
-		f, err := p.provision(ctx, agents, r.Say)
+		f, err := p.provision(ctx, agents, s.groups, r.Say)
 		if err != nil {
 			return err
 		}
@@ -123,7 +144,7 @@ func scaleCase(n int) bench.Case {
 		missing := int64(after.sent-before.sent) - int64(after.taken-before.taken)
 		sheet.Set(name+"/lost", float64(max(missing, 0)))
 		sheet.Note(name+"/lost", "%d reports in the window; %d changes reached %d watchers", after.sent-before.sent, w.sum(), watchers)
-		if n == 1 {
+		if !s.killed {
 			return nil
 		}
 		leader, err := p.leader(ctx)
@@ -133,10 +154,16 @@ func scaleCase(n int) bench.Case {
 		if err := leader.stop(syscall.SIGKILL); err != nil {
 			return err
 		}
-		if took, err = p.connected(ctx, agents, comeBack); err != nil {
+		killed := time.Now()
+		if s.controllers == 1 {
+			if err := leader.start(ctx); err != nil {
+				return err
+			}
+		}
+		if _, err = p.connected(ctx, agents, comeBack); err != nil {
 			return err
 		}
-		sheet.Set(name+"/back", took.Seconds())
+		sheet.Set(name+"/back", time.Since(killed).Seconds())
 		return nil
 	}
 	return c

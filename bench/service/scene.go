@@ -29,7 +29,7 @@ func OpenScene(ctx context.Context, hosts int, say func(string, ...any)) (_ *Sce
 	if s.place, err = build(ctx, 1); err != nil {
 		return s, err
 	}
-	if s.fleet, err = s.place.provision(ctx, hosts, say); err != nil {
+	if s.fleet, err = s.place.provision(ctx, hosts, groupsEach, say); err != nil {
 		return s, err
 	}
 	if err = s.fleet.start(ctx); err != nil {
