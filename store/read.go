@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -39,7 +40,8 @@ func (s *Store) Get(ctx context.Context, key string, at int64) (d Doc, ok bool, 
 		return d, false, nil
 	}
 	kv := got.Kvs[0]
-	return Doc{string(kv.Key), kv.Value, kv.ModRevision}, true, nil
+	d, err = docOf(kv)
+	return d, err == nil, err
 }
 
 // List returns at least one and at most most documents below a prefix, sorted by key, starting after
@@ -68,9 +70,20 @@ func (s *Store) page(ctx context.Context, below, from string, most int, at int64
 		return nil, false, 0, readError(err)
 	}
 	for _, kv := range got.Kvs {
-		docs = append(docs, Doc{string(kv.Key), kv.Value, kv.ModRevision})
+		d, err := docOf(kv)
+		if err != nil {
+			return nil, false, 0, err
+		}
+		docs = append(docs, d)
 	}
 	return docs, got.More, got.Header.Revision, nil
+}
+
+// docOf returns a document as it was written, or ErrDamaged.
+func docOf(kv *mvccpb.KeyValue) (d Doc, err error) {
+	d = Doc{Key: string(kv.Key), Revision: kv.ModRevision}
+	d.Value, err = withoutChecksum(d.Key, kv.Value)
+	return d, err
 }
 
 // Event is a change of a document; a nil value is its deletion.
@@ -103,11 +116,15 @@ func (s *Store) Watch(ctx context.Context, below string, after int64, changed fu
 			for ; i < len(got.Events) && got.Events[i].Kv.ModRevision == revision; i++ {
 				e := got.Events[i]
 				event := Event{Doc: Doc{Key: string(e.Kv.Key), Revision: revision}}
+				var damaged error
 				if e.Type == clientv3.EventTypePut {
-					event.Value = e.Kv.Value
+					event.Doc, damaged = docOf(e.Kv)
 				}
-				if e.PrevKv != nil {
-					event.Before = e.PrevKv.Value
+				if e.PrevKv != nil && damaged == nil {
+					event.Before, damaged = withoutChecksum(event.Key, e.PrevKv.Value)
+				}
+				if damaged != nil {
+					return damaged
 				}
 				events = append(events, event)
 			}
@@ -151,7 +168,11 @@ func (s *Store) Descending(ctx context.Context, below, before string, fn func(Do
 			return readError(err)
 		}
 		for _, kv := range got.Kvs {
-			more, err := fn(Doc{string(kv.Key), kv.Value, kv.ModRevision})
+			d, err := docOf(kv)
+			if err != nil {
+				return err
+			}
+			more, err := fn(d)
 			if err != nil || !more {
 				return err
 			}

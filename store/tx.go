@@ -68,7 +68,10 @@ func (t *Tx) fetch(key string) (readDoc, error) {
 	}
 	var k readDoc
 	if len(got.Kvs) > 0 {
-		k = readDoc{got.Kvs[0].Value, got.Kvs[0].ModRevision}
+		if k.value, err = withoutChecksum(key, got.Kvs[0].Value); err != nil {
+			return readDoc{}, err
+		}
+		k.revision = got.Kvs[0].ModRevision
 	}
 	t.read[key] = k
 	return k, nil
@@ -181,7 +184,7 @@ func (t *Tx) commit() (revision int64, ok bool, err error) {
 		if text == nil {
 			ops = append(ops, clientv3.OpDelete(key))
 		} else {
-			ops = append(ops, clientv3.OpPut(key, string(text)))
+			ops = append(ops, clientv3.OpPut(key, string(withChecksum(key, text))))
 		}
 	}
 	if len(ops) == 0 {

@@ -203,7 +203,7 @@ func (p *place) acknowledged(ctx context.Context) (acknowledged, error) {
 	a := p.ask(p.controllers[0])
 	defer a.client.CloseIdleConnections()
 	all := acknowledged{}
-	for _, path := range []string{"/v1/hosts/h1", "/v1/hosts/h1/interfaces", "/v1/tenants", "/v1/tokens", "/v1/audit"} {
+	for _, path := range []string{"/v1/hosts/h1/policy", "/v1/hosts/h1/interfaces", "/v1/tenants", "/v1/tokens", "/v1/audit"} {
 		text, err := a.must(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return nil, err

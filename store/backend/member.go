@@ -74,6 +74,14 @@ func Run(ctx context.Context, m etcd.Member, command []string) (s *store.Store, 
 		stop()
 		return nil, nil, err
 	}
+	if err := s.Verify(ctx); err != nil {
+		s.Close()
+		stop()
+		if errors.Is(err, store.ErrDamaged) {
+			err = fmt.Errorf("%w: move %s away and restore a backup with \"headgate controller restore\"; one of several controllers is replaced with \"headgate controller replace-member\"", err, m.DataDir())
+		}
+		return nil, nil, err
+	}
 	if err := m.MarkData(); err != nil {
 		s.Close()
 		stop()

@@ -56,7 +56,11 @@ func (m Member) Run(ctx context.Context, command []string) error {
 		if failed++; failed == failedStarts && !ran {
 			return fmt.Errorf("%w: %w", ErrNoStart, err)
 		}
-		slog.Error("etcd process ended, restarting it", "error", err, "retry_after", pause)
+		log := slog.Error
+		if !ran { // the returned error says why it never ran
+			log = slog.Debug
+		}
+		log("etcd process ended, restarting it", "error", err, "retry_after", pause)
 		select {
 		case <-ctx.Done():
 			return nil
