@@ -72,7 +72,7 @@ last configuration that it received. The directory given with -f may be empty th
 		reload := make(chan struct{}, 1)
 		defer forwardHangup(reload)()
 		return agentservice.Run(ctx, agentservice.Options{
-			Files: *files, Read: func(files []string) (config.Set, error) { return read(files, nil) }, Reload: reload,
+			Files: *files, Read: readOfAgent, Reload: reload,
 			Dir: *dir, State: a.state, Engines: a.engines, Speed: a.speed, Metrics: *listen,
 			Socket: *socket, SocketRequired: c.Flags().Changed("socket"), Version: version, Command: thisProgram,
 		})
@@ -137,4 +137,13 @@ func (l *logLevel) Set(s string) error {
 	}
 	*l = logLevel(level)
 	return nil
+}
+
+// readOfAgent reads the agent's files.
+func readOfAgent(files []string) (config.Set, error) {
+	set, err := read(files, nil)
+	if err == nil {
+		err = tenantsNot(set, "headgate agent")
+	}
+	return set, err
 }

@@ -78,7 +78,26 @@ func (a *app) loadHere(c *cobra.Command, files []string) (config.Set, error) {
 	if mistakes := reservationsNot(set, "a reservation needs a controller, which grants it across the network, and "+c.Name()+" without --server changes this machine alone"); mistakes != nil {
 		return set, mistakes
 	}
+	if mistakes := tenantsNot(set, c.CommandPath()); err == nil && mistakes != nil {
+		return set, mistakes
+	}
 	return set, err
+}
+
+// tenantsNot returns a mistake for each document that gives groups to tenants, for commands that change or compare this machine, nil if
+// there is none.
+func tenantsNot(set config.Set, command string) error {
+	var mistakes config.Errors
+	for _, i := range set.Interfaces {
+		for at, tenant := range i.Tenants() {
+			mistakes = append(mistakes, config.Error{File: i.File, Line: i.Line, Key: "tenant", Message: fmt.Sprintf(
+				"group %s is of tenant %s, and only a service has tenants: write the key in a file for \"headgate apply --server\", and remove it from one for \"%s\"", at, tenant, command)})
+		}
+	}
+	if mistakes == nil {
+		return nil
+	}
+	return mistakes
 }
 
 // reservationsNot returns a mistake for each reservation, for commands that do not create them, nil if there is none.

@@ -149,6 +149,7 @@ func (d *decoder) groups(out *[]group.Group) func(*node, string) {
 				{"match", d.match(&g.Match)},
 				{"default", one(d, &g.Default, boolean)},
 				{"join", oneOrMore(d, &g.Join, users)},
+				{"tenant", one(d, &g.Tenant, tenantName)},
 				{"each", d.client(&g.Each)},
 				{"clients", one(d, &g.Clients, clients)},
 				{"groups", d.groups(&g.Groups)},
@@ -160,6 +161,13 @@ func (d *decoder) groups(out *[]group.Group) func(*node, string) {
 			*out = append(*out, g)
 		})
 	}
+}
+
+func tenantName(s string) (string, error) {
+	if !serverNames.MatchString(s) {
+		return "", fmt.Errorf("%q is not the name of a tenant: \"headgate tenant list\" prints the names", s)
+	}
+	return s, nil
 }
 
 func amount(what string) func(string) (group.Amount, error) {

@@ -100,6 +100,9 @@ func (p *printer) group(g group.Group) {
 	if len(g.Join) > 0 {
 		p.line("join: [%s]", strings.Join(texts(g.Join, quote), ", "))
 	}
+	if g.Tenant != "" {
+		p.line("tenant: %s", quote(g.Tenant))
+	}
 	if !g.Each.IsZero() {
 		p.line("each: [%s]", strings.ReplaceAll(g.Each.String(), ",", ", "))
 	}

@@ -57,3 +57,30 @@ out:
 	s.mustAs(a, 404, "GET", group("a/web"), "")
 	s.mustAs(a, 200, "GET", group("a/only"), "")
 }
+
+// A policy file gives groups to tenants, takes them away from none that it does not name, and is refused for a tenant that does not exist.
+func TestPolicyTenants(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.must(200, "PUT", "/v1/hosts/h1", `{}`)
+	s.must(200, "PUT", "/v1/tenants/shop", `{}`)
+	const at = "/v1/hosts/h1/policy"
+	file := func(tenant string) string {
+		return `{"text": "kind: Interface\ndev: eth0\nout: {limit: 1Mbit, groups: [{name: a, guarantee: 10%, match: [{dport: 80}]` + tenant + `}, {name: rest, default: true}]}\n"}`
+	}
+	s.must(422, "PUT", at, file(", tenant: nobody"))
+	if made := s.must(200, "PUT", at, file(", tenant: shop")); !strings.Contains(made.text, `tenant: shop`) {
+		t.Errorf("the resulting policy is %s", made.text)
+	}
+	for range 2 {
+		if g := s.must(200, "GET", group("a"), ""); !strings.Contains(g.text, `"tenant":"shop"`) {
+			t.Errorf("the group is %s", g.text)
+		}
+		s.must(200, "PUT", at, file("")) // it keeps the tenant
+	}
+	s.must(200, "PUT", "/v1/tenants/other", `{}`)
+	s.must(200, "PUT", at, file(", tenant: other"))
+	if g := s.must(200, "GET", group("a"), ""); !strings.Contains(g.text, `"tenant":"other"`) {
+		t.Errorf("the group is %s", g.text)
+	}
+}

@@ -132,6 +132,9 @@ type Group struct {
 	Groups  []Group `json:"groups,omitempty"`
 	// Origin is what created the group.
 	Origin Origin `json:"origin,omitempty"`
+	// Tenant is the tenant of a service to whom a configuration file gives the group. Only files have it: a service stores
+	// owners beside the groups, and a host has no tenants.
+	Tenant string `json:"-"`
 }
 
 // Amount is a rate, or a share of the parent's rate. The zero Amount means "not given".

@@ -47,15 +47,18 @@ var alreadyRun = map[string]string{
 }
 
 // shellScript returns the shell script of a block. A command with the comment "refused" must fail. Variables and
-// functions are passed to the next block. A block of another language is written to the file that its first
-// line names.
+// functions are passed to the next block. A command that runs until Ctrl-C runs on. A block of another language is
+// written to the file that its first line names; without a name it is only read.
 func (b block) shellScript() string {
+	if b.language != "sh" && !strings.HasPrefix(b.text, "# ") {
+		return "true"
+	}
 	if b.language != "sh" {
 		name, _, _ := strings.Cut(strings.TrimPrefix(b.text, "# "), "\n")
 		return "cat >" + name + " <<'END'\n" + b.text + "END"
 	}
 	var s strings.Builder
-	s.WriteString("touch ../typed && . ../typed && trap 'status=$?; set +ex; { declare -p PIN SHOP JSON PATCH AT TAG KEY FIRST; declare -f; } >../typed 2>/dev/null; exit $status' EXIT\nset -ex\n")
+	s.WriteString("touch ../typed && . ../typed && trap 'status=$?; set +ex; { declare -p PIN REVISION TOKEN GROUPS_URL SHOP JSON PATCH AT TAG KEY FIRST; declare -f; } >../typed 2>/dev/null; exit $status' EXIT\nset -ex\n")
 	for line := range strings.Lines(b.text) {
 		line = strings.ReplaceAll(line, "_amd64.deb", "_"+runtime.GOARCH+".deb")
 		command, comment, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "    # ")
@@ -65,7 +68,20 @@ func (b block) shellScript() string {
 		if strings.HasPrefix(comment, "refused") {
 			line = "if " + command + "; then echo command did not fail; exit 1; fi\n"
 		}
+		if strings.Contains(comment, "it runs until Ctrl-C") {
+			line = inBackground(strings.TrimSpace(command))
+		}
 		s.WriteString(line)
 	}
 	return s.String()
+}
+
+// inBackground returns the lines that start a command, and wait until it does what the next ones need.
+func inBackground(command string) string {
+	line := "setsid " + command + " >>../background.log 2>&1 </dev/null &\n"
+	ready := map[string]string{"controller": "headgate controller pin", "agent": "headgate host list -o json | grep '\"connected\": true'"}
+	if wait := ready[strings.Fields(command)[1]]; wait != "" {
+		line += "for n in $(seq 300); do { " + wait + "; } >/dev/null 2>&1 && break; sleep 0.1; done\n"
+	}
+	return line
 }

@@ -19,13 +19,28 @@ func formatPolicy(interfaces []store.Interface, documents []store.Collective) ap
 	var text bytes.Buffer
 	for _, i := range interfaces {
 		text.WriteString("---\n")
-		text.Write(config.Format(i.Interface))
+		text.Write(config.Format(withTenants(&i)))
 	}
 	for _, p := range parseSets(documents) {
 		text.WriteString("---\n")
 		text.Write(config.FormatCollective(p))
 	}
 	return api.Policy{Text: text.String()}
+}
+
+// withTenants returns an interface as a configuration file has it, with the tenants in its groups.
+func withTenants(i *store.Interface) group.Interface {
+	if len(i.Owners) == 0 {
+		return i.Interface
+	}
+	out := i.Clone()
+	for at, tenant := range i.Owners {
+		direction, path, _ := strings.Cut(at, "/")
+		if g := groupAt(out, direction, path); g != nil {
+			g.Tenant = tenant
+		}
+	}
+	return out.Interface
 }
 
 // GetPolicy shows all interfaces and connection sets of a host as a configuration file.
@@ -72,7 +87,7 @@ func (c *changeRequest) checkIfMatchPolicy(host string) error {
 }
 
 // PutPolicy replaces the interfaces and connection sets that a configuration file contains and leaves the
-// others unchanged, as "headgate apply" does. Groups that still exist keep their tenants, and a tenant's
+// others unchanged, as "headgate apply" does. Groups that still exist keep their tenants, unless the file names others, and a tenant's
 // group keeps its child groups if the file has none for it. The answer is the resulting configuration of the
 // documents in the file.
 func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, _ api.PutPolicyParams) {
@@ -108,9 +123,16 @@ func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, 
 			}
 			next := (&store.Interface{Interface: i.Interface}).Clone()
 			keepTenantGroups(&before, next)
+			for at, tenant := range i.Tenants() {
+				direction, path, _ := strings.Cut(at, "/")
+				next.SetOwner(direction, path, tenant)
+			}
 			setOrigins(&before, next, group.OriginFile)
 			if err := checkOwners(next); err != nil {
 				return response{}, invalidField("text", err)
+			}
+			if err := c.requireTenants(next); err != nil {
+				return response{}, err
 			}
 			next.Connections = assignableConnections(before.Connections, next)
 			if err := checkInterface(next, fileField(next)); err != nil {

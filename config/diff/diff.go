@@ -44,6 +44,7 @@ func CompareInterfaces(before, after config.Set) []Entry {
 		}
 		e.Changes = append(e.Changes, group.Diff("out", was.OutTree, is.OutTree)...)
 		e.Changes = append(e.Changes, group.Diff("in", was.InTree, is.InTree)...)
+		e.Changes = append(e.Changes, group.DiffTenants(was.Interface, is.Interface)...)
 		list = append(list, e)
 	}
 	for _, i := range after.Interfaces {

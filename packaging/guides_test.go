@@ -1,0 +1,44 @@
+package packaging
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"headgate.dev/headgate/lab/labtest"
+)
+
+// guideMachine boots a machine with the program in its command path, and the examples. A server of the neighbour discards what is sent to
+// its port 873.
+func guideMachine(t *testing.T) *machine {
+	t.Helper()
+	labtest.NeedRoot(t)
+	program := filepath.Join(t.TempDir(), "headgate")
+	run(t, "cp", binary(release(t, newer), newer), program)
+	m, l := machineOf(t, program, "../examples")
+	m.must("install headgate /usr/local/bin")
+	serveNeighbour(t, l, "10.0.0.2:873", func(c net.Conn) { io.Copy(io.Discard, c) })
+	return m
+}
+
+// The commands of the README run a service, with a tenant and its group.
+func TestReadmeService(t *testing.T) {
+	m := guideMachine(t)
+	m.follow("../README.md", "Run a service")
+	m.until("headgate show --server default --host web1 | grep shop && headgate show | grep shop && grep ^hg_ shop.token")
+}
+
+// The commands of docs/service.md that one machine can run: operate.md and tenants.md have those of several controllers, and of restores.
+func TestServiceGuide(t *testing.T) {
+	m := guideMachine(t)
+	m.must("mkdir /backup")
+	for _, section := range []string{
+		"Start a controller", "Join a host", "Create a tenant", "Shape an interface and give a group to a tenant", "Divide a tenant's group",
+		"Assign a connection from a program", "Show history, roll back and audit changes", "Report usage per tenant",
+		"Run connection sets on a host", "Show the relay agents of a host", "Back up and restore the controller",
+	} {
+		m.follow("service.md", section)
+	}
+	m.until("headgate show --server default --host web1 | grep backup")
+}
