@@ -57,7 +57,7 @@ func TestWarningsRemote(t *testing.T) {
 	const groups = "out: {limit: 50Mbit, groups: [{name: all, default: true}]}\n"
 	const marked = "in: {limit: 5Mbit, groups: [{name: web, match: [{mark: 7}]}, {name: all, default: true}]}\n"
 	document := func(dev, what string) string { return "---\nkind: Interface\ndev: \"" + dev + "\"\n" + what }
-	const devices = `{"name": "h1", "devices": [{"name": "eth0", "altnames": ["enp0s3", "wan"], "up": true, "speed": "10Mbit", "owner": "local"}, {"name": "eth1", "up": false, "speed": "1Gbit", "owner": "none"}, {"name": "eth6", "error": "no such device"}]}`
+	const devices = `{"name": "h1", "devices": [{"name": "eth0", "altnames": ["enp0s3", "wan"], "up": true, "speed_bps": 10000000, "owner": "local"}, {"name": "eth1", "up": false, "speed_bps": 1000000000, "owner": "none"}, {"name": "eth6", "error": "no such device"}]}`
 	const faster = "eth.yaml:4: out.limit: warning: 50Mbit is more than eth0's speed of 10Mbit: guarantees cannot be met above the link's speed\n"
 	const theirs = "headgate: warning: eth0: configured locally on host h1, by a file or by hand, which takes precedence\n"
 	for _, c := range []struct{ name, host, config, want string }{

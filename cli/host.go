@@ -11,6 +11,7 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/unit"
 )
 
 var hosts = resource[api.HostState]{
@@ -140,12 +141,15 @@ func deviceTable(w io.Writer, h api.HostState) error {
 	}
 	rows := [][]string{{"DEVICE", "UP", "MTU", "SPEED", "OWNER", ""}}
 	for _, d := range *h.Devices {
-		up, mtu, owner := "no", "", ""
+		up, mtu, speed, owner := "no", "", "", ""
 		if d.Up != nil && *d.Up {
 			up = "yes"
 		}
 		if d.Mtu != nil {
 			mtu = fmt.Sprint(*d.Mtu)
+		}
+		if d.SpeedBps != nil {
+			speed = unit.Rate(*d.SpeedBps).String()
 		}
 		if d.Owner != nil {
 			owner = string(*d.Owner)
@@ -157,7 +161,7 @@ func deviceTable(w io.Writer, h api.HostState) error {
 		if d.Foreign != nil {
 			notes = append(notes, *d.Foreign...)
 		}
-		rows = append(rows, []string{d.Name, up, mtu, orNone(d.Speed), owner, strings.Join(notes, "; ")})
+		rows = append(rows, []string{d.Name, up, mtu, speed, owner, strings.Join(notes, "; ")})
 	}
 	fmt.Fprintln(w)
 	return text.Table(w, "  ", rows)

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/report"
 	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/unit"
 )
 
 // maxPage is the largest number of results that the service returns in a page.
@@ -24,9 +25,15 @@ type probeResult struct {
 	schedule.Task
 	At        time.Time     `json:"at,omitzero"`
 	RTT       time.Duration `json:"rtt_ns,omitempty"`
-	Answer    *path.Answer  `json:"answer,omitempty"`
+	Answer    *probeAnswer  `json:"answer,omitempty"`
 	Attempted time.Time     `json:"attempted"`
 	Error     string        `json:"error,omitempty"`
+}
+
+// probeAnswer is an answer as the service shows it: the amount that was sent is a number.
+type probeAnswer struct {
+	path.Answer
+	SentBytes uint64 `json:"sent_bytes"`
 }
 
 func probeResultsCommand(a *app) *cobra.Command {
@@ -98,7 +105,8 @@ func resultsTable(w io.Writer, found []json.RawMessage) error {
 // text returns the result as a line.
 func (r probeResult) text() (text string) {
 	if r.Answer != nil {
-		text = report.Line(r.Answer, r.Measure)
+		r.Answer.Bytes = unit.Bytes(r.Answer.SentBytes)
+		text = report.Line(&r.Answer.Answer, r.Measure)
 	}
 	if r.Error != "" {
 		if text != "" {

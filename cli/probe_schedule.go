@@ -16,7 +16,6 @@ import (
 	"headgate.dev/headgate/internal/text"
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/schedule"
-	"headgate.dev/headgate/unit"
 )
 
 const scheduleExample = `  measures:
@@ -149,11 +148,7 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 		rows = append(rows, []string{"NOW", now})
 	}
 	for _, h := range state.Spent {
-		bytes, err := unit.ParseBytes(h.Bytes)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, []string{"TODAY", fmt.Sprintf("%s: %s", h.Host, probe.FormatBytes(float64(bytes)))})
+		rows = append(rows, []string{"TODAY", fmt.Sprintf("%s: %s", h.Host, probe.FormatBytes(float64(h.UsedBytes)))})
 	}
 	return text.Table(w, "", rows)
 }

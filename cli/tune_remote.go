@@ -47,14 +47,10 @@ func (a *app) tuneRemote(ctx context.Context, at *remoteHost, dev string, margin
 	}
 	limits := 0
 	for d, one := range map[probe.Direction]*api.DirectionProposal{probe.Out: p.Out, probe.In: p.In} {
-		if one == nil || one.Limit == nil {
+		if one == nil || one.LimitBps == nil {
 			continue
 		}
-		limit, err := unit.ParseRate(*one.Limit)
-		if err != nil {
-			return err
-		}
-		t.SetLimit(d, limit)
+		t.SetLimit(d, unit.Rate(*one.LimitBps))
 		limits++
 	}
 	var document string
@@ -79,19 +75,19 @@ func proposalTable(w io.Writer, p api.Proposal, document string, changes []diff.
 		if d.DirectionProposal == nil {
 			continue
 		}
-		if d.Limit == nil {
+		if d.LimitBps == nil {
 			fmt.Fprintf(w, "# %s: no limit is proposed: %s\n", d.name, orNone(d.CannotTell))
 			continue
 		}
 		before := ""
-		if d.Before != nil {
-			before = fmt.Sprintf(" (now %s)", *d.Before)
+		if d.BeforeBps != nil {
+			before = fmt.Sprintf(" (now %v)", unit.Rate(*d.BeforeBps))
 		}
 		when := ""
 		if d.At != nil {
 			when = ", measured " + d.At.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(w, "# %s: from %s to %s%s: limit %s%s\n", d.name, orNone(d.From), orNone(d.To), when, *d.Limit, before)
+		fmt.Fprintf(w, "# %s: from %s to %s%s: limit %v%s\n", d.name, orNone(d.From), orNone(d.To), when, unit.Rate(*d.LimitBps), before)
 		if d.Notes != nil {
 			for _, n := range *d.Notes {
 				fmt.Fprintf(w, "# %s: %s\n", d.name, n)

@@ -19,19 +19,20 @@ func TestTenant(t *testing.T) {
 	s := start(t)
 	a, b := s.twoTenants()
 	var g struct {
-		Path, Unallocated string
-		GuaranteedRate    string `json:"guaranteed_rate"`
-		CeilingRate       string `json:"ceiling_rate"`
+		Path           string
+		GuaranteedBps  int `json:"guaranteed_bps"`
+		CeilingBps     int `json:"ceiling_bps"`
+		UnallocatedBps int `json:"unallocated_bps"`
 	}
 	s.mustAs(a, 200, "GET", group("a"), "").into(t, &g)
-	if g.Path != "a" || g.GuaranteedRate != "40Mbit" || g.CeilingRate != "80Mbit" || g.Unallocated != "40Mbit" {
+	if g.Path != "a" || g.GuaranteedBps != 40e6 || g.CeilingBps != 80e6 || g.UnallocatedBps != 40e6 {
 		t.Errorf("the group a is %+v", g)
 	}
 	s.mustAs(a, 200, "PUT", group("a/web"), `{"guarantee": "30Mbit", "match": [{"proto": ["tcp"], "sport": ["443"]}]}`)
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
 	s.mustAs(a, 200, "GET", group("a"), "").into(t, &g)
-	if g.Unallocated != "10Mbit" {
-		t.Errorf("unallocated are %s, want 10Mbit: 30 of 40 Mbit/s are guaranteed to a child group", g.Unallocated)
+	if g.UnallocatedBps != 10e6 {
+		t.Errorf("unallocated are %d bit/s, want 10 Mbit/s: 30 of 40 Mbit/s are guaranteed to a child group", g.UnallocatedBps)
 	}
 	over := s.mustAs(a, 422, "PUT", group("a/more"), `{"guarantee": "11Mbit", "match": [{"dst": ["10.1.1.0/24"]}]}`)
 	if !strings.Contains(over.text, "41Mbit of group") || strings.Contains(over.text, `"b`) || strings.Contains(over.text, "groups[") {
@@ -70,13 +71,13 @@ func TestTenant(t *testing.T) {
 	s.must(200, "PUT", "/v1/hosts/h0", `{}`)
 	s.must(200, "PUT", "/v1/hosts/h0/interfaces/eth1", `{"in": {"limit": "10Mbit", "groups": [{"name": "rest", "default": true, "tenant": "a"}]}}`)
 	for _, token := range []string{a, s.operator} {
-		for query, want := range map[string]string{"": "[{h0 eth1 in rest 0bit 10Mbit 0bit} {h1 eth0 out a 40Mbit 80Mbit 0bit}]", "?limit=1": "[{h0 eth1 in rest 0bit 10Mbit 0bit}]"} {
+		for query, want := range map[string]string{"": "[{h0 eth1 in rest 0 10000000 0} {h1 eth0 out a 40000000 80000000 0}]", "?limit=1": "[{h0 eth1 in rest 0 10000000 0}]"} {
 			var given struct {
 				Items []struct {
 					Host, Dev, Direction, Group string
-					Rate                        string `json:"guaranteed_rate"`
-					Ceiling                     string `json:"ceiling_rate"`
-					Unallocated                 string
+					GuaranteedBps               int `json:"guaranteed_bps"`
+					CeilingBps                  int `json:"ceiling_bps"`
+					UnallocatedBps              int `json:"unallocated_bps"`
 				}
 				Next string
 			}
@@ -109,7 +110,7 @@ func TestOnce(t *testing.T) {
 	patch := []string{"Content-Type", "application/merge-patch+json"}
 	s.mustAs(a, 412, "PATCH", group("a/web"), `{"guarantee": "6Mbit"}`, append(patch, "If-Match", `"0"`)...)
 	r := s.mustAs(a, 200, "PATCH", group("a/web"), `{"guarantee": "6Mbit"}`, append(patch, "If-Match", again.tag)...)
-	if r.tag == again.tag || !strings.Contains(r.text, `"guaranteed_rate":"6Mbit"`) || !strings.Contains(r.text, `"sport":["80"]`) {
+	if r.tag == again.tag || !strings.Contains(r.text, `"guaranteed_bps":6000000`) || !strings.Contains(r.text, `"sport":["80"]`) {
 		t.Errorf("a patch returns %s %s", r.tag, r.text)
 	}
 	s.mustAs(a, 412, "PATCH", group("a/web"), `{"guarantee": "7Mbit"}`, append(patch, "If-Match", again.tag)...)
@@ -119,7 +120,7 @@ func TestOnce(t *testing.T) {
 	for _, yes := range []string{"true", "1", "t", "T", "TRUE", "True"} {
 		dry := s.mustAs(a, 200, "PATCH", group("a/web")+"?dry_run="+yes, `{"guarantee": "8Mbit"}`, patch...)
 		now = s.mustAs(a, 200, "GET", group("a/web"), "")
-		if !strings.Contains(dry.text, `"guaranteed_rate":"8Mbit"`) || !strings.Contains(now.text, `"guaranteed_rate":"6Mbit"`) {
+		if !strings.Contains(dry.text, `"guaranteed_bps":8000000`) || !strings.Contains(now.text, `"guaranteed_bps":6000000`) {
 			t.Errorf("dry run (%s): the answer is %s, the group afterwards %s", yes, dry.text, now.text)
 		}
 	}

@@ -44,7 +44,7 @@ out:
 	for _, path := range []string{"a/web", "a/rest", "a/more"} {
 		s.mustAs(a, 200, "GET", group(path), "")
 	}
-	if r := s.mustAs(a, 200, "GET", group("a"), ""); !strings.Contains(r.text, `"guaranteed_rate":"50Mbit"`) {
+	if r := s.mustAs(a, 200, "GET", group("a"), ""); !strings.Contains(r.text, `"guaranteed_bps":50000000`) {
 		t.Errorf("afterwards the group is %s", r.text)
 	}
 	if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/interfaces/eth0/connections", ""); !strings.Contains(r.text, `"a/web"`) {

@@ -152,6 +152,7 @@ type results struct {
 		From, To, Measure, Error string
 		Answer                   *struct {
 			TokenRate struct{ Rate struct{ Value float64 } } `json:"token_rate"`
+			SentBytes int                                    `json:"sent_bytes"`
 		}
 	}
 	Next string
@@ -161,6 +162,12 @@ func (s *service) results(query string) (r results) {
 	s.t.Helper()
 	s.must(200, "GET", "/v1/probes"+query, "").into(s.t, &r)
 	return r
+}
+
+// proposedLimit is the proposal for one direction.
+type proposedLimit struct {
+	LimitBps  int `json:"limit_bps"`
+	BeforeBps int `json:"before_bps"`
 }
 
 // measured returns the number of results with an answer.
@@ -175,8 +182,11 @@ func (r results) measured() (n int) {
 
 type probeState struct {
 	Running []struct{ From, To string }
-	Spent   []struct{ Host, Bytes string }
-	Quiet   bool
+	Spent   []struct {
+		Host      string
+		UsedBytes int `json:"used_bytes"`
+	}
+	Quiet bool
 }
 
 func (s *service) probeState() (p probeState) {
@@ -233,7 +243,7 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]float64{"?from=h1&to=h2": 1e8, "?from=h2&to=h1&measure=tokenrate": 5e7, "?from=h3&to=h1&since=2026-01-01T00:00:00Z": 5e7} {
-		if r := s.results(query); len(r.Items) != 1 || r.Items[0].Answer == nil || r.Items[0].Answer.TokenRate.Rate.Value != want {
+		if r := s.results(query); len(r.Items) != 1 || r.Items[0].Answer == nil || r.Items[0].Answer.TokenRate.Rate.Value != want || r.Items[0].Answer.SentBytes != 500_000 {
 			t.Errorf("%s: %+v", query, r)
 		}
 	}
@@ -246,7 +256,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("the pages have %d and %d results, of %d measurements", len(first.Items), len(rest.Items), f.made())
 	}
 	state := s.probeState()
-	if text := fmt.Sprint(state.Spent); len(state.Running) != 0 || text != "[{h1 2.2MB} {h2 2.2MB} {h3 2.2MB}]" {
+	if text := fmt.Sprint(state.Spent); len(state.Running) != 0 || text != "[{h1 2200000} {h2 2200000} {h3 2200000}]" {
 		t.Errorf("afterwards the state is %+v", state)
 	}
 
@@ -272,22 +282,26 @@ func TestSchedule(t *testing.T) {
 	var proposed struct {
 		Items []struct {
 			Dev       string
-			Out, In   struct{ Limit, Before, To, From, Cannot string }
+			Out, In   proposedLimit
 			Interface *struct{ Out, In *struct{ Limit string } }
 			Etag      string
-			Changes   []struct{ Group, Before, After string }
-			Problems  []string
+			Changes   []struct {
+				Group     string
+				BeforeBps int `json:"before_bps"`
+				AfterBps  int `json:"after_bps"`
+			}
+			Problems []string
 		}
 	}
 	s.must(200, "GET", "/v1/hosts/h1/proposals", "").into(t, &proposed)
-	if p := proposed.Items; len(p) != 1 || p[0].Dev != "eth0" || p[0].Out.Limit != "98.8Mbit" || p[0].In.Limit != "49.4Mbit" || p[0].Interface == nil || p[0].Interface.Out.Limit != "98.8Mbit" || p[0].Etag != "" {
+	if p := proposed.Items; len(p) != 1 || p[0].Dev != "eth0" || p[0].Out.LimitBps != 98.8e6 || p[0].In.LimitBps != 49.4e6 || p[0].Interface == nil || p[0].Interface.Out.Limit != "98.8Mbit" || p[0].Etag != "" {
 		t.Errorf("the proposals are %+v", p)
 	}
 	tag = s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "1Gbit", "groups": [{"name": "web", "guarantee": "40%"}, {"name": "rest", "default": true}]}}`).tag
 	proposed.Items = nil
 	s.must(200, "GET", "/v1/hosts/h1/proposals?dev=eth0&margin=10%25", "").into(t, &proposed)
-	if p := proposed.Items; len(p) != 1 || p[0].Out.Limit != "89.82Mbit" || p[0].Out.Before != "1Gbit" || p[0].In.Limit != "" || p[0].Interface.In != nil || p[0].Etag != tag ||
-		fmt.Sprint(p[0].Changes) != "[{web 400Mbit 35.928Mbit}]" {
+	if p := proposed.Items; len(p) != 1 || p[0].Out.LimitBps != 89.82e6 || p[0].Out.BeforeBps != 1e9 || p[0].In.LimitBps != 0 || p[0].Interface.In != nil || p[0].Etag != tag ||
+		fmt.Sprint(p[0].Changes) != "[{web 400000000 35928000}]" {
 		t.Errorf("with a configuration the proposals are %+v", p)
 	}
 	s.must(422, "GET", "/v1/hosts/h1/proposals?margin=60%25", "")
@@ -347,7 +361,7 @@ func TestScheduleLeader(t *testing.T) {
 	if r := s.results("?newest=true&measure=available"); len(r.Items) != 2 || r.measured() != 0 || !strings.Contains(r.Items[0].Error, "disconnected") {
 		t.Errorf("the second measurement has %+v", r)
 	}
-	if text := fmt.Sprint(s.probeState().Spent); text != "[{h1 3.35MB} {h2 3.35MB}]" {
+	if text := fmt.Sprint(s.probeState().Spent); text != "[{h1 3350000} {h2 3350000}]" {
 		t.Errorf("the bytes used are %s", text)
 	}
 }

@@ -69,8 +69,8 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 		mtu, owner := int(d.Mtu), ownerOf(d.Owner)
 		one := api.HostDevice{Name: d.Name, Up: &d.Up, Mtu: &mtu, Owner: &owner}
 		if d.SpeedBps > 0 {
-			speed := unit.Rate(d.SpeedBps).String()
-			one.Speed = &speed
+			speed := int64(d.SpeedBps)
+			one.SpeedBps = &speed
 		}
 		if len(d.Altnames) > 0 {
 			one.Altnames = &d.Altnames

@@ -38,9 +38,9 @@ func TestShowCommand(t *testing.T) {
 // TestRequestText: answers of the service are formatted for the user.
 func TestRequestText(t *testing.T) {
 	for answer, want := range map[string]string{
-		`{"path":"shop","guaranteed_rate":"45Mbit","unallocated":"15Mbit","groups":[{"name":"web"}]}`: "200 guaranteed 45Mbit, 15Mbit unallocated",
-		`{"path":"shop/web","guaranteed_rate":"10Mbit","unallocated":"10Mbit"}`:                       "200 guaranteed 10Mbit",
-		`{"title":"no","detail":"group not found"}`:                                                   "200 group not found",
+		`{"path":"shop","guaranteed_bps":45000000,"unallocated_bps":15000000,"groups":[{"name":"web"}]}`: "200 guaranteed 45Mbit, 15Mbit unallocated",
+		`{"path":"shop/web","guaranteed_bps":10000000,"unallocated_bps":10000000}`:                       "200 guaranteed 10Mbit",
+		`{"title":"no","detail":"group not found"}`:                                                      "200 group not found",
 		`oops`: "200",
 	} {
 		if got := (Request{Status: 200, Answer: []byte(answer)}).text(); got != want {

@@ -77,10 +77,10 @@ func (c *client) must(ctx context.Context, method, path, body string) error {
 // text formats the answer for the user.
 func (r Request) text() string {
 	var got struct {
-		Title, Detail string
-		Rate          unit.Rate `json:"guaranteed_rate"`
-		Unallocated   unit.Rate `json:"unallocated"`
-		Groups        []any
+		Title, Detail  string
+		GuaranteedBps  uint64 `json:"guaranteed_bps"`
+		UnallocatedBps uint64 `json:"unallocated_bps"`
+		Groups         []any
 	}
 	text := fmt.Sprint(r.Status)
 	if json.Unmarshal(r.Answer, &got) != nil {
@@ -91,10 +91,10 @@ func (r Request) text() string {
 		text += " " + got.Detail
 	case got.Title != "":
 		text += " " + got.Title
-	case got.Rate > 0:
-		text += fmt.Sprintf(" guaranteed %v", got.Rate)
+	case got.GuaranteedBps > 0:
+		text += fmt.Sprintf(" guaranteed %v", unit.Rate(got.GuaranteedBps))
 		if len(got.Groups) > 0 {
-			text += fmt.Sprintf(", %v unallocated", got.Unallocated)
+			text += fmt.Sprintf(", %v unallocated", unit.Rate(got.UnallocatedBps))
 		}
 	}
 	return text
@@ -151,8 +151,8 @@ func (t *tenantProgram) wants(ctx context.Context, group, within string, guarant
 			return 0, err
 		}
 		var own, limit struct {
-			Rate        unit.Rate `json:"guaranteed_rate"`
-			Unallocated unit.Rate `json:"unallocated"`
+			GuaranteedBps  uint64 `json:"guaranteed_bps"`
+			UnallocatedBps uint64 `json:"unallocated_bps"`
 		}
 		if err := json.Unmarshal(has.Answer, &own); err != nil {
 			return 0, err
@@ -160,7 +160,7 @@ func (t *tenantProgram) wants(ctx context.Context, group, within string, guarant
 		if err := json.Unmarshal(around.Answer, &limit); err != nil {
 			return 0, err
 		}
-		guarantee = own.Rate + limit.Unallocated
+		guarantee = unit.Rate(own.GuaranteedBps + limit.UnallocatedBps)
 	}
 	return 0, nil
 }

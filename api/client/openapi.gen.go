@@ -815,22 +815,16 @@ type CollectiveConnection struct {
 	BaseRttNs *int64 `json:"base_rtt_ns,omitempty"`
 	Id        int64  `json:"id"`
 
-	// LearnedRate The rate measured before congestion, from which the learned proportion follows. 0 while it is not known.
-	//
-	// Examples: 100Mbit
-	LearnedRate *Rate  `json:"learned_rate,omitempty"`
-	Local       string `json:"local"`
+	// LearnedBps The rate measured before congestion, from which the learned proportion follows. 0 while it is not known.
+	LearnedBps *int64 `json:"learned_bps,omitempty"`
+	Local      string `json:"local"`
 
-	// PacingCap The pacing cap; 0 if there is none.
-	//
-	// Examples: 100Mbit
-	PacingCap *Rate `json:"pacing_cap,omitempty"`
+	// PacingCapBps The pacing cap; 0 if there is none.
+	PacingCapBps *int64 `json:"pacing_cap_bps,omitempty"`
 
-	// Rate The rate of acknowledged bytes in the last second.
-	//
-	// Examples: 100Mbit
-	Rate   *Rate  `json:"rate,omitempty"`
-	Remote string `json:"remote"`
+	// RateBps The rate of acknowledged bytes in the last second.
+	RateBps *int64 `json:"rate_bps,omitempty"`
+	Remote  string `json:"remote"`
 
 	// Retransmits Retransmitted packets since the connection started.
 	Retransmits *int64 `json:"retransmits,omitempty"`
@@ -839,8 +833,8 @@ type CollectiveConnection struct {
 	// Weight The configured weight, which replaces the learned proportion.
 	Weight *float64 `json:"weight,omitempty"`
 
-	// WindowCap The window cap, such as 30kB; 0 if there is none.
-	WindowCap *string `json:"window_cap,omitempty"`
+	// WindowCapBytes The window cap; 0 if there is none.
+	WindowCapBytes *int64 `json:"window_cap_bytes,omitempty"`
 }
 
 // CollectiveList defines model for CollectiveList.
@@ -943,10 +937,8 @@ type DirectionName string
 type DirectionProposal struct {
 	At *time.Time `json:"at,omitempty"`
 
-	// Before The current limit.
-	//
-	// Examples: 100Mbit
-	Before *Rate `json:"before,omitempty"`
+	// BeforeBps The current limit. Absent if there is none.
+	BeforeBps *int64 `json:"before_bps,omitempty"`
 
 	// CannotTell Why no limit is proposed.
 	CannotTell *string `json:"cannot_tell,omitempty"`
@@ -954,10 +946,8 @@ type DirectionProposal struct {
 	// From The start of the measured path from which the limit follows; to, measure, at and measured are of the same measurement.
 	From *Name `json:"from,omitempty"`
 
-	// Limit Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Limit    *Rate          `json:"limit,omitempty"`
+	// LimitBps The proposed limit. Absent if none is proposed.
+	LimitBps *int64         `json:"limit_bps,omitempty"`
 	Measure  *ProbeMeasure  `json:"measure,omitempty"`
 	Measured *ProbeEstimate `json:"measured,omitempty"`
 	Notes    *[]string      `json:"notes,omitempty"`
@@ -1148,10 +1138,8 @@ type GroupState struct {
 	// Examples: 40%
 	Ceiling *Amount `json:"ceiling,omitempty"`
 
-	// CeilingRate The ceiling.
-	//
-	// Examples: 100Mbit
-	CeilingRate *Rate `json:"ceiling_rate,omitempty"`
+	// CeilingBps The ceiling.
+	CeilingBps *int64 `json:"ceiling_bps,omitempty"`
 
 	// Clients The maximum number of concurrently active clients of a group with each. Default 2048.
 	Clients *int  `json:"clients,omitempty"`
@@ -1168,10 +1156,8 @@ type GroupState struct {
 	// Examples: 40%
 	Guarantee *Amount `json:"guarantee,omitempty"`
 
-	// GuaranteedRate The guarantee.
-	//
-	// Examples: 100Mbit
-	GuaranteedRate Rate `json:"guaranteed_rate"`
+	// GuaranteedBps The guarantee.
+	GuaranteedBps int64 `json:"guaranteed_bps"`
 
 	// Join Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host.
 	Join  *Users      `json:"join,omitempty"`
@@ -1186,10 +1172,8 @@ type GroupState struct {
 	// Tenant The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant.
 	Tenant *Name `json:"tenant,omitempty"`
 
-	// Unallocated The unallocated part of the guarantee.
-	//
-	// Examples: 100Mbit
-	Unallocated *Rate `json:"unallocated,omitempty"`
+	// UnallocatedBps The unallocated part of the guarantee.
+	UnallocatedBps *int64 `json:"unallocated_bps,omitempty"`
 }
 
 // GroupStateOrigin What created the group: a configuration of the operator (file) or a request of a tenant. reservation and relay are reserved for later versions.
@@ -1227,10 +1211,8 @@ type HostDevice struct {
 	Name    string           `json:"name"`
 	Owner   *HostDeviceOwner `json:"owner,omitempty"`
 
-	// Speed Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Speed *Rate `json:"speed,omitempty"`
+	// SpeedBps The speed of the link. Absent if it has none, or if it is not known.
+	SpeedBps *int64 `json:"speed_bps,omitempty"`
 
 	// Up Absent if the host does not have this device now although the device is configured.
 	Up *bool `json:"up,omitempty"`
@@ -1918,9 +1900,6 @@ type ProbeAnswer struct {
 		Available *ProbeEstimate `json:"available,omitempty"`
 		Notes     *[]string      `json:"notes,omitempty"`
 	} `json:"available,omitempty"`
-
-	// Bytes The amount that was sent.
-	Bytes    *string        `json:"bytes,omitempty"`
 	Capacity *ProbeEstimate `json:"capacity,omitempty"`
 	Flaws    *[]string      `json:"flaws,omitempty"`
 	Limiter  *struct {
@@ -1941,8 +1920,11 @@ type ProbeAnswer struct {
 	Lost *float64 `json:"lost,omitempty"`
 
 	// Packet The largest IP packet, in bytes.
-	Packet    *int     `json:"packet,omitempty"`
-	Seconds   *float64 `json:"seconds,omitempty"`
+	Packet  *int     `json:"packet,omitempty"`
+	Seconds *float64 `json:"seconds,omitempty"`
+
+	// SentBytes The amount that was sent, in layer 2.
+	SentBytes *int64 `json:"sent_bytes,omitempty"`
 	TokenRate *struct {
 		Bucket  *ProbeEstimate `json:"bucket,omitempty"`
 		Policed *bool          `json:"policed,omitempty"`
@@ -2030,12 +2012,10 @@ type ProbeResult struct {
 	Id          *string      `json:"id,omitempty"`
 	Measure     ProbeMeasure `json:"measure"`
 
-	// OwnLimit The lowest limit that Headgate had at either end during the measurement. Absent if there was none.
-	//
-	// Examples: 100Mbit
-	OwnLimit *Rate  `json:"own_limit,omitempty"`
-	RttNs    *int64 `json:"rtt_ns,omitempty"`
-	To       Name   `json:"to"`
+	// OwnLimitBps The lowest limit that Headgate had at either end during the measurement. Absent if there was none.
+	OwnLimitBps *int64 `json:"own_limit_bps,omitempty"`
+	RttNs       *int64 `json:"rtt_ns,omitempty"`
+	To          Name   `json:"to"`
 
 	// ToDevices The devices that the path passes at to.
 	ToDevices *[]string `json:"to_devices,omitempty"`
@@ -2097,9 +2077,10 @@ type ProbingState struct {
 		To      Name         `json:"to"`
 	} `json:"running"`
 	Spent []struct {
-		// Bytes The budget used by measurements today, including what running measurements may still send.
-		Bytes string `json:"bytes"`
-		Host  Name   `json:"host"`
+		Host Name `json:"host"`
+
+		// UsedBytes The budget used by measurements today, including what running measurements may still send.
+		UsedBytes int64 `json:"used_bytes"`
 	} `json:"spent"`
 }
 
@@ -2121,15 +2102,11 @@ type Problem struct {
 // Proposal defines model for Proposal.
 type Proposal struct {
 	Changes *[]struct {
-		// After Bits per second, such as 100Mbit.
-		//
-		// Examples: 100Mbit
-		After Rate `json:"after"`
+		// AfterBps The guarantee with the proposed limit.
+		AfterBps int64 `json:"after_bps"`
 
-		// Before The current guarantee.
-		//
-		// Examples: 100Mbit
-		Before    *Rate         `json:"before,omitempty"`
+		// BeforeBps The current guarantee. Absent if there is none.
+		BeforeBps *int64        `json:"before_bps,omitempty"`
 		Direction DirectionName `json:"direction"`
 		Group     string        `json:"group"`
 	} `json:"changes,omitempty"`
@@ -2770,24 +2747,18 @@ type Tenant struct {
 
 // TenantGroup defines model for TenantGroup.
 type TenantGroup struct {
-	// CeilingRate The ceiling.
-	//
-	// Examples: 100Mbit
-	CeilingRate *Rate  `json:"ceiling_rate,omitempty"`
-	Dev         string `json:"dev"`
-	Direction   string `json:"direction"`
-	Group       string `json:"group"`
+	// CeilingBps The ceiling.
+	CeilingBps *int64 `json:"ceiling_bps,omitempty"`
+	Dev        string `json:"dev"`
+	Direction  string `json:"direction"`
+	Group      string `json:"group"`
 
-	// GuaranteedRate The guarantee.
-	//
-	// Examples: 100Mbit
-	GuaranteedRate Rate   `json:"guaranteed_rate"`
-	Host           string `json:"host"`
+	// GuaranteedBps The guarantee.
+	GuaranteedBps int64  `json:"guaranteed_bps"`
+	Host          string `json:"host"`
 
-	// Unallocated The unallocated part of the guarantee.
-	//
-	// Examples: 100Mbit
-	Unallocated *Rate `json:"unallocated,omitempty"`
+	// UnallocatedBps The unallocated part of the guarantee.
+	UnallocatedBps *int64 `json:"unallocated_bps,omitempty"`
 }
 
 // TenantGroupList defines model for TenantGroupList.

@@ -90,7 +90,7 @@ func TestConflicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices := `[{"name": "eth0", "altnames": ["wan"], "up": true, "speed": "1Gbit"}, {"name": "eth1", "up": true, "owner": "local"}, {"name": "eth9"}]`
+	devices := `[{"name": "eth0", "altnames": ["wan"], "up": true, "speed_bps": 1000000000}, {"name": "eth1", "up": true, "owner": "local"}, {"name": "eth9"}]`
 	state := `{"name": "h1"}`
 	h := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, state) })
 	if c, err := h.Conflicts(t.Context(), set); err != nil || !c.Disconnected {

@@ -109,8 +109,8 @@ func conflicts(set config.Set, devices api.HostDevices) (out Conflicts) {
 	speeds := map[string]unit.Rate{}
 	for _, d := range devices {
 		all = append(all, d.Name)
-		if d.Speed != nil {
-			speeds[d.Name], _ = unit.ParseRate(*d.Speed)
+		if d.SpeedBps != nil {
+			speeds[d.Name] = unit.Rate(*d.SpeedBps)
 		}
 		if _, ok := set.For(d.Name); ok && d.Owner != nil && *d.Owner == api.Local {
 			out.Local = append(out.Local, d.Name)

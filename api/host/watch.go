@@ -150,10 +150,8 @@ func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfa
 			if g.Origin != nil && *g.Origin != api.GroupStateOriginFile { // a service of an earlier version sends none
 				out.origins[d.name+"/"+g.Path] = group.Origin(*g.Origin)
 			}
-			if g.CeilingRate != nil {
-				if out.ceilings[d.name+"/"+g.Path], err = unit.ParseRate(*g.CeilingRate); err != nil {
-					return out, err
-				}
+			if g.CeilingBps != nil {
+				out.ceilings[d.name+"/"+g.Path] = unit.Rate(*g.CeilingBps)
 			}
 		}
 	}

@@ -7,18 +7,17 @@ import (
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/store"
-	"headgate.dev/headgate/unit"
 )
 
 // tenantGroup is a group that the operator assigned to a tenant.
 type tenantGroup struct {
-	Host        string    `json:"host"`
-	Dev         string    `json:"dev"`
-	Direction   string    `json:"direction"`
-	Group       string    `json:"group"`
-	Rate        unit.Rate `json:"guaranteed_rate"`
-	CeilingRate unit.Rate `json:"ceiling_rate,omitempty"`
-	Unallocated unit.Rate `json:"unallocated"`
+	Host           string `json:"host"`
+	Dev            string `json:"dev"`
+	Direction      string `json:"direction"`
+	Group          string `json:"group"`
+	GuaranteedBps  int64  `json:"guaranteed_bps"`
+	CeilingBps     int64  `json:"ceiling_bps,omitempty"`
+	UnallocatedBps int64  `json:"unallocated_bps"`
 }
 
 // key is the group's sort key and page cursor.
@@ -48,7 +47,7 @@ func (s *Server) ListTenantGroups(w http.ResponseWriter, r *http.Request, name s
 				groups, err = groupStates(i, direction, store.Token{})
 				for _, g := range groups {
 					if i.Owners[direction+"/"+g.Path] == name {
-						all = append(all, tenantGroup{host, i.Dev, direction, g.Path, g.Rate, g.CeilingRate, g.Unallocated})
+						all = append(all, tenantGroup{host, i.Dev, direction, g.Path, g.GuaranteedBps, g.CeilingBps, g.UnallocatedBps})
 					}
 				}
 				if err != nil {

@@ -15,10 +15,10 @@ import (
 // groupState is a group with its resolved rates.
 type groupState struct {
 	groupDoc
-	Path        string    `json:"path"`
-	Rate        unit.Rate `json:"guaranteed_rate"`        // the guarantee
-	CeilingRate unit.Rate `json:"ceiling_rate,omitempty"` // the ceiling
-	Unallocated unit.Rate `json:"unallocated"`            // the unallocated part of the guarantee
+	Path           string `json:"path"`
+	GuaranteedBps  int64  `json:"guaranteed_bps"`        // the guarantee
+	CeilingBps     int64  `json:"ceiling_bps,omitempty"` // the ceiling
+	UnallocatedBps int64  `json:"unallocated_bps"`       // the unallocated part of the guarantee
 	// Origin replaces the field of group.Group: it is always shown, and only here, because requests do
 	// not set it.
 	Origin group.Origin `json:"origin"`
@@ -76,7 +76,7 @@ func groupStates(i *store.Interface, direction string, by store.Token) ([]groupS
 			continue
 		}
 		g := *d.Find(node.Path)
-		out = append(out, groupState{groupForCaller(i, direction, node.Path, g, by), node.Path, node.Guarantee, node.Ceiling, free[n], g.Origin})
+		out = append(out, groupState{groupForCaller(i, direction, node.Path, g, by), node.Path, int64(node.Guarantee), int64(node.Ceiling), int64(free[n]), g.Origin})
 	}
 	return out, nil
 }

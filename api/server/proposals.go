@@ -31,20 +31,23 @@ type proposal struct {
 
 // directionProposal is the proposed limit of one direction, with the measurement from which it follows.
 type directionProposal struct {
-	tune.Proposal
-	From     string          `json:"from,omitempty"`
-	To       string          `json:"to,omitempty"`
-	Measure  string          `json:"measure,omitempty"`
-	At       time.Time       `json:"at,omitzero"`
-	Measured *probe.Estimate `json:"measured,omitempty"`
+	LimitBps  int64           `json:"limit_bps,omitempty"`
+	BeforeBps int64           `json:"before_bps,omitempty"` // the current limit
+	Cannot    string          `json:"cannot_tell,omitempty"`
+	Notes     []string        `json:"notes,omitempty"`
+	From      string          `json:"from,omitempty"`
+	To        string          `json:"to,omitempty"`
+	Measure   string          `json:"measure,omitempty"`
+	At        time.Time       `json:"at,omitzero"`
+	Measured  *probe.Estimate `json:"measured,omitempty"`
 }
 
 // proposedChange is a group whose guarantee the proposal would change.
 type proposedChange struct {
-	Direction string     `json:"direction"`
-	Group     string     `json:"group"`
-	Before    *unit.Rate `json:"before,omitempty"`
-	After     unit.Rate  `json:"after"`
+	Direction string `json:"direction"`
+	Group     string `json:"group"`
+	BeforeBps *int64 `json:"before_bps,omitempty"`
+	AfterBps  int64  `json:"after_bps"`
 }
 
 // measuredPath is a result that has a token rate, with its decoded answer.
@@ -163,15 +166,15 @@ func (s *Server) propose(i *store.Interface, ways map[string][]measuredPath, mar
 		}
 		d := s.proposeDirection(i, way, ways[way], margin)
 		if side != nil {
-			d.Before = side.Limit
+			d.BeforeBps = int64(side.Limit)
 		}
 		if way == "in" {
 			p.In = &d
 		} else {
 			p.Out = &d
 		}
-		if d.Limit > 0 {
-			limit(next, way, d.Limit)
+		if d.LimitBps > 0 {
+			limit(next, way, unit.Rate(d.LimitBps))
 			limits++
 		}
 	}
@@ -228,18 +231,18 @@ func (s *Server) proposeDirection(i *store.Interface, way string, paths []measur
 		}
 		others++
 		r := m.answer.TokenRate.Rate
-		d := directionProposal{From: m.From, To: m.To, Measure: m.Measure, At: m.At, Measured: &r}
-		d.Proposal = tune.Direction{
+		p := tune.Direction{
 			Dev: i.Dev, DeviceLimit: m.OwnLimit, Margin: margin, Bytes: m.answer.Bytes, Burst: s.Burst,
 			WithoutLimitHint: "Remove the limit here, or the one at the other end, for one measurement",
 			LargerBudgetHint: func(b unit.Bytes) string { return fmt.Sprintf("set bytes of the probe schedule to %v", b) },
 		}.Propose(&m.answer)
+		d := directionProposal{LimitBps: int64(p.Limit), Cannot: p.Cannot, Notes: p.Notes, From: m.From, To: m.To, Measure: m.Measure, At: m.At, Measured: &r}
 		gives := r.Value
 		if j := m.answer.TokenRate.Joint; !r.Known() && j != nil {
 			gives = j.Rate
 		}
 		// Among paths with the same rate, prefer one from which a limit follows.
-		if others == 1 || gives > most || gives == most && best.Limit == 0 {
+		if others == 1 || gives > most || gives == most && best.LimitBps == 0 {
 			best, most = d, max(most, gives)
 		}
 	}
@@ -269,13 +272,14 @@ func guaranteeChanges(before, after *store.Interface) (changes []proposedChange,
 			continue
 		}
 		for _, node := range t[1].Nodes {
-			c := proposedChange{Direction: directions[n], Group: node.Path, After: node.Guarantee}
+			c := proposedChange{Direction: directions[n], Group: node.Path, AfterBps: int64(node.Guarantee)}
 			if t[0] != nil {
 				if at := slices.IndexFunc(t[0].Nodes, func(b group.Node) bool { return b.Path == node.Path }); at >= 0 {
-					c.Before = &t[0].Nodes[at].Guarantee
+					current := int64(t[0].Nodes[at].Guarantee)
+					c.BeforeBps = &current
 				}
 			}
-			if c.Before == nil || *c.Before != c.After {
+			if c.BeforeBps == nil || *c.BeforeBps != c.AfterBps {
 				changes = append(changes, c)
 			}
 		}

@@ -2,13 +2,16 @@ package server
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/probe/schedule"
 	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // noSchedule returns the refusal if there is no probe schedule.
@@ -106,8 +109,8 @@ type probeRunning struct {
 
 // probeSpent is the budget that a host has used today.
 type probeSpent struct {
-	Host  string `json:"host"`
-	Bytes string `json:"bytes"`
+	Host      string `json:"host"`
+	UsedBytes int64  `json:"used_bytes"`
 }
 
 // GetProbeState shows the running measurements, and the budget that each host has used today.
@@ -138,21 +141,51 @@ func (s *Server) GetProbeState(w http.ResponseWriter, r *http.Request) {
 			}
 			_, name := store.Name(d.Key)
 			if spent := l.On(out.Day); spent > 0 {
-				out.Spent = append(out.Spent, probeSpent{name[len(name)-1], spent.String()})
+				out.Spent = append(out.Spent, probeSpent{name[len(name)-1], int64(spent)})
 			}
 		}
 	}
 	writeResource(w, r, out, err)
 }
 
-// probeResult is the API form of a result, whose last attempt has other keys than in the store.
+// probeResult is the API form of a result.
 type probeResult struct {
-	store.ProbeResult
-	Attempted time.Time `json:"attempted"`
-	Error     string    `json:"error,omitempty"`
-	// Tried and Trouble hide the store's keys.
-	Tried   *struct{} `json:"tried,omitempty"`
-	Trouble *struct{} `json:"trouble,omitempty"`
+	ID string `json:"id,omitempty"`
+	schedule.Task
+	By          string          `json:"by,omitempty"`
+	At          time.Time       `json:"at,omitzero"`
+	RTT         time.Duration   `json:"rtt_ns,omitempty"`
+	Answer      json.RawMessage `json:"answer,omitempty"`
+	FromDevices []string        `json:"from_devices,omitempty"`
+	ToDevices   []string        `json:"to_devices,omitempty"`
+	OwnLimitBps int64           `json:"own_limit_bps,omitempty"`
+	Attempted   time.Time       `json:"attempted"`
+	Error       string          `json:"error,omitempty"`
+}
+
+// probeResultOf returns the API form of a result.
+func probeResultOf(r store.ProbeResult) probeResult {
+	return probeResult{
+		ID: r.ID, Task: r.Task, By: r.By, At: r.At, RTT: r.RTT, Answer: answerOf(r.Answer), FromDevices: r.FromDevices, ToDevices: r.ToDevices,
+		OwnLimitBps: int64(r.OwnLimit), Attempted: r.Attempted, Error: r.Error,
+	}
+}
+
+// answerOf returns the API form of a stored answer, in which the amount that was sent is text. The rest of
+// it stays as the agent sent it, which may be of a later version.
+func answerOf(stored json.RawMessage) json.RawMessage {
+	var answer map[string]json.RawMessage
+	var sent unit.Bytes
+	if json.Unmarshal(stored, &answer) != nil || json.Unmarshal(answer["bytes"], &sent) != nil {
+		return stored
+	}
+	delete(answer, "bytes")
+	answer["sent_bytes"] = strconv.AppendUint(nil, uint64(sent), 10)
+	out, err := json.Marshal(answer)
+	if err != nil {
+		return stored
+	}
+	return out
 }
 
 // ListProbeResults lists the results of the probe schedule.
@@ -169,7 +202,7 @@ func (s *Server) ListProbeResults(w http.ResponseWriter, r *http.Request, p api.
 		}
 	}
 	out, err := listPage(r.Context(), s.Store, below, p.After, p.Limit, func(v store.ProbeResult) (probeResult, bool) {
-		return probeResult{ProbeResult: v, Attempted: v.Attempted, Error: v.Error}, (p.To == nil || v.To == *p.To) && (p.Measure == nil || v.Measure == string(*p.Measure)) && (p.Since == nil || !v.Attempted.Before(*p.Since))
+		return probeResultOf(v), (p.To == nil || v.To == *p.To) && (p.Measure == nil || v.Measure == string(*p.Measure)) && (p.Since == nil || !v.Attempted.Before(*p.Since))
 	})
 	writeResource(w, r, out, err)
 }

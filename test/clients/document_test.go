@@ -73,8 +73,8 @@ func TestDocument(t *testing.T) {
 			script.WriteString(line)
 		}
 		programs++
-		if out := run(t, dir, path, "sh", "-euc", script.String()); !strings.Contains(out, "shop 400Mbit\n") {
-			t.Errorf("%s\nprints %q, want the group shop with 400Mbit", text, out)
+		if out := run(t, dir, path, "sh", "-euc", script.String()); !strings.Contains(out, "shop 400000000\n") {
+			t.Errorf("%s\nprints %q, want the group shop with 400 Mbit/s", text, out)
 		}
 	}
 	if programs != 3 {

@@ -142,12 +142,12 @@ func TestProbeSchedule(t *testing.T) {
 			t.Errorf("%.0f bytes are charged to a, and its device carried %.0f", spent, carried)
 		}
 		var proposed api.ProposalList
-		if err := json.Unmarshal(s.must("GET", "/v1/hosts/a/proposals", ""), &proposed); err != nil || len(proposed.Items) != 1 || proposed.Items[0].Out == nil || proposed.Items[0].Out.Limit == nil {
+		if err := json.Unmarshal(s.must("GET", "/v1/hosts/a/proposals", ""), &proposed); err != nil || len(proposed.Items) != 1 || proposed.Items[0].Out == nil || proposed.Items[0].Out.LimitBps == nil {
 			t.Errorf("%v: %+v", err, proposed)
 			return // the proposals depend on the measurements, which labtest.Try repeats
 		}
-		if limit, err := unit.ParseRate(*proposed.Items[0].Out.Limit); err != nil || limit < 58_500_000 || limit > 59_500_000 {
-			t.Errorf("the proposed limit is %v, %v", limit, err)
+		if limit := unit.Rate(*proposed.Items[0].Out.LimitBps); limit < 58_500_000 || limit > 59_500_000 {
+			t.Errorf("the proposed limit is %v", limit)
 		}
 
 		dev := proposed.Items[0].Dev
@@ -207,11 +207,7 @@ func (s *serviceTest) spent(host string) float64 {
 	s.t.Helper()
 	for _, h := range s.probeState().Spent {
 		if h.Host == host {
-			bytes, err := unit.ParseBytes(h.Bytes)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			return float64(bytes)
+			return float64(h.UsedBytes)
 		}
 	}
 	return 0

@@ -39,20 +39,20 @@ export type CollectiveConnection = {
 	base_rtt_ns?: number;
 	id: number;
 	/** The rate measured before congestion, from which the learned proportion follows. 0 while it is not known. */
-	learned_rate?: Rate;
+	learned_bps?: number;
 	local: string;
 	/** The pacing cap; 0 if there is none. */
-	pacing_cap?: Rate;
+	pacing_cap_bps?: number;
 	/** The rate of acknowledged bytes in the last second. */
-	rate?: Rate;
+	rate_bps?: number;
 	remote: string;
 	/** Retransmitted packets since the connection started. */
 	retransmits?: number;
 	rtt_ns?: number;
 	/** The configured weight, which replaces the learned proportion. */
 	weight?: number;
-	/** The window cap, such as 30kB; 0 if there is none. */
-	window_cap?: string;
+	/** The window cap; 0 if there is none. */
+	window_cap_bytes?: number;
 };
 export type CollectiveList = {
 	items: (Collective)[];
@@ -116,14 +116,14 @@ export type Direction = {
 export type DirectionName = "out" | "in";
 export type DirectionProposal = {
 	at?: string;
-	/** The current limit. */
-	before?: Rate;
+	/** The current limit. Absent if there is none. */
+	before_bps?: number;
 	/** Why no limit is proposed. */
 	cannot_tell?: string;
 	/** The start of the measured path from which the limit follows; to, measure, at and measured are of the same measurement. */
 	from?: Name;
-	/** Bits per second, such as 100Mbit. */
-	limit?: Rate;
+	/** The proposed limit. Absent if none is proposed. */
+	limit_bps?: number;
 	measure?: ProbeMeasure;
 	measured?: ProbeEstimate;
 	notes?: (string)[];
@@ -252,7 +252,7 @@ export type GroupState = {
 	/** A rate, or a share of the parent group such as 40%. */
 	ceiling?: Amount;
 	/** The ceiling. */
-	ceiling_rate?: Rate;
+	ceiling_bps?: number;
 	/** The maximum number of concurrently active clients of a group with each. Default 2048. */
 	clients?: number;
 	default?: boolean;
@@ -262,7 +262,7 @@ export type GroupState = {
 	/** A rate, or a share of the parent group such as 40%. */
 	guarantee?: Amount;
 	/** The guarantee. */
-	guaranteed_rate: Rate;
+	guaranteed_bps: number;
 	/** Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host. */
 	join?: Users;
 	match?: (Selector)[];
@@ -274,7 +274,7 @@ export type GroupState = {
 	/** The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant. */
 	tenant?: Name;
 	/** The unallocated part of the guarantee. */
-	unallocated?: Rate;
+	unallocated_bps?: number;
 };
 export type Health = {
 	leader?: string;
@@ -298,8 +298,8 @@ export type HostDevice = {
 	mtu?: number;
 	name: string;
 	owner?: "controller" | "local" | "none";
-	/** Bits per second, such as 100Mbit. */
-	speed?: Rate;
+	/** The speed of the link. Absent if it has none, or if it is not known. */
+	speed_bps?: number;
 	/** Absent if the host does not have this device now although the device is configured. */
 	up?: boolean;
 };
@@ -729,8 +729,6 @@ export type ProbeAnswer = {
 	available?: ProbeEstimate;
 	notes?: (string)[];
 };
-	/** The amount that was sent. */
-	bytes?: string;
 	capacity?: ProbeEstimate;
 	flaws?: (string)[];
 	limiter?: {
@@ -750,6 +748,8 @@ export type ProbeAnswer = {
 	/** The largest IP packet, in bytes. */
 	packet?: number;
 	seconds?: number;
+	/** The amount that was sent, in layer 2. */
+	sent_bytes?: number;
 	token_rate?: {
 	bucket?: ProbeEstimate;
 	policed?: boolean;
@@ -804,7 +804,7 @@ export type ProbeResult = {
 	id?: string;
 	measure: ProbeMeasure;
 	/** The lowest limit that Headgate had at either end during the measurement. Absent if there was none. */
-	own_limit?: Rate;
+	own_limit_bps?: number;
 	rtt_ns?: number;
 	to: Name;
 	/** The devices that the path passes at to. */
@@ -848,9 +848,9 @@ export type ProbingState = {
 	to: Name;
 })[];
 	spent: ({
-	/** The budget used by measurements today, including what running measurements may still send. */
-	bytes: string;
 	host: Name;
+	/** The budget used by measurements today, including what running measurements may still send. */
+	used_bytes: number;
 })[];
 };
 export type Problem = {
@@ -867,10 +867,10 @@ export type Problem = {
 };
 export type Proposal = {
 	changes?: ({
-	/** Bits per second, such as 100Mbit. */
-	after: Rate;
-	/** The current guarantee. */
-	before?: Rate;
+	/** The guarantee with the proposed limit. */
+	after_bps: number;
+	/** The current guarantee. Absent if there is none. */
+	before_bps?: number;
 	direction: DirectionName;
 	group: string;
 })[];
@@ -1304,15 +1304,15 @@ export type Tenant = {
 };
 export type TenantGroup = {
 	/** The ceiling. */
-	ceiling_rate?: Rate;
+	ceiling_bps?: number;
 	dev: string;
 	direction: string;
 	group: string;
 	/** The guarantee. */
-	guaranteed_rate: Rate;
+	guaranteed_bps: number;
 	host: string;
 	/** The unallocated part of the guarantee. */
-	unallocated?: Rate;
+	unallocated_bps?: number;
 };
 export type TenantGroupList = {
 	items: (TenantGroup)[];

@@ -4,7 +4,7 @@ import { fill, h } from "./dom";
 import { add, edit, formatRules, parseRules, remove, type DirectionRef, type Edit } from "./resources/groups";
 import { isOperator } from "./session";
 import { button, errorText, field, notifyUndoable, runAction, table } from "./ui";
-import { rate, showRate } from "./units";
+import { showRate } from "./units";
 
 /** confirmEdit shows the result of a dry run, and applies the edit if the user confirms. It resolves to whether the edit was applied. */
 export async function confirmEdit(e: Edit, done: () => void): Promise<boolean> {
@@ -41,10 +41,10 @@ export async function confirmEdit(e: Edit, done: () => void): Promise<boolean> {
 /** changedFields returns the fields that differ, as name, current value and new value. The guaranteed rate is always included. */
 function changedFields(a: GroupState | undefined, b: GroupState | undefined): [string, string, string][] {
 	const of: [string, (g: GroupState) => string][] = [
-		["Guaranteed rate", (g) => showRate(rate(g.guaranteed_rate))],
+		["Guaranteed rate", (g) => showRate(g.guaranteed_bps)],
 		["Guarantee", (g) => g.guarantee ?? "–"],
 		["Ceiling", (g) => g.ceiling ?? "–"],
-		["Effective ceiling", (g) => (g.ceiling_rate ? showRate(rate(g.ceiling_rate)) : "–")],
+		["Effective ceiling", (g) => (g.ceiling_bps ? showRate(g.ceiling_bps) : "–")],
 		["Priority", (g) => String(g.priority ?? "–")],
 		["Default", (g) => (g.default ? "yes" : "no")],
 		["Tenant", (g) => g.tenant ?? "–"],

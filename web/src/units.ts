@@ -1,5 +1,5 @@
-// Quantities. In the API, configured and probed quantities are text with a unit, and reported rates are numbers. The
-// dashboard computes with numbers: rates in bit/s, sizes in bytes.
+// Quantities. In the API, configured quantities are text with a unit, and those that the service computes are numbers.
+// The dashboard computes with numbers: rates in bit/s, sizes in bytes.
 
 const steps: [string, number][] = [["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]];
 
@@ -16,6 +16,12 @@ export function bytes(s: string | undefined): number {
 	if (!m) return 0;
 	const by = steps.findIndex(([p]) => p.toLowerCase() === m[2]?.toLowerCase());
 	return Number(m[1]) * (by < 0 ? 1 : m[3] ? 1024 ** (steps.length - by) : steps[by]![1]);
+}
+
+/** rateText formats a rate in bit/s exactly, as in a configuration: "2.5Gbit". */
+export function rateText(bps: number): string {
+	const [prefix, by] = steps.find(([, by]) => bps >= by && bps % (by / 1000) === 0) ?? ["", 1];
+	return `${bps / by}${prefix}bit`;
 }
 
 /** showRate formats a rate in bit/s with three digits: "1.25 Gbit/s". */

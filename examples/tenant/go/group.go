@@ -71,8 +71,8 @@ func (g *Group) Ask(ctx context.Context, want unit.Rate) (unit.Rate, error) {
 				return 0, err
 			}
 		}
-		has := rate(&now.GuaranteedRate)
-		if want = min(want, rate(now.CeilingRate)); want <= has {
+		has := unit.Rate(now.GuaranteedBps)
+		if want = min(want, rate(now.CeilingBps)); want <= has {
 			return has, nil
 		}
 		text, err := json.Marshal(want)
@@ -98,7 +98,7 @@ func (g *Group) Ask(ctx context.Context, want unit.Rate) (unit.Rate, error) {
 			if err != nil {
 				return 0, err
 			}
-			want = has + rate(around.Unallocated)
+			want = has + rate(around.UnallocatedBps)
 			log.Printf("refused: %v; %v are to be had", refused, want)
 		default:
 			return 0, err
@@ -114,7 +114,7 @@ func (g *Group) GiveBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !g.asked[rate(&now.GuaranteedRate)] { // somebody else has changed it
+		if !g.asked[unit.Rate(now.GuaranteedBps)] { // somebody else has changed it
 			break
 		}
 		err = g.change(ctx, g.had, tag)
@@ -124,7 +124,7 @@ func (g *Group) GiveBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		log.Printf("released %s: the guarantee is %s again", now.GuaranteedRate, g.had)
+		log.Printf("released %v: the guarantee is %s again", unit.Rate(now.GuaranteedBps), g.had)
 		break
 	}
 	clear(g.asked)
@@ -193,11 +193,10 @@ func one(ask func() (*http.Response, error), patience time.Duration) (g api.Grou
 	return g, "", 0, false, refused
 }
 
-// rate is one as the service writes it; nil is none.
-func rate(text *string) unit.Rate {
-	if text == nil {
+// rate is one that the service may leave out; nil is none.
+func rate(bps *int64) unit.Rate {
+	if bps == nil {
 		return 0
 	}
-	r, _ := unit.ParseRate(*text)
-	return r
+	return unit.Rate(*bps)
 }

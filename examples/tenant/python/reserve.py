@@ -20,9 +20,18 @@ import time
 import urllib.parse
 import uuid
 
-from transfer import Refused, Service, rate, say
+from transfer import Refused, Service, say
 
 HEADERS = 0.9  # of what is reserved is payload: a reservation counts the headers of layer 2 to 4
+UNITS = {"bit": 1, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12}
+
+
+def rate(text):
+    """Bits per second, of a rate as a request has it: "2.5Mbit"."""
+    for unit in sorted(UNITS, key=len, reverse=True):
+        if text.endswith(unit):
+            return round(float(text[: -len(unit)]) * UNITS[unit])
+    raise ValueError(f"{text!r} is not a rate")
 
 
 def moment(text):

@@ -33,16 +33,6 @@ PACE_OVER = 2.0  # seconds: TCP's pace is not that of every instant
 ASK_AGAIN = 1.0  # seconds, in which a new guarantee shows in the pace
 SPARE = 1.1  # a guarantee counts headers, too (5 %), and the rest is for safety
 
-UNITS = {"bit": 1, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12}
-
-
-def rate(text):
-    """Bits per second, of a rate as the service writes it: "2.5Mbit"."""
-    for unit in sorted(UNITS, key=len, reverse=True):
-        if text.endswith(unit):
-            return round(float(text[: -len(unit)]) * UNITS[unit])
-    raise ValueError(f"{text!r} is not a rate")
-
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
@@ -114,9 +104,9 @@ class Group:
             now, tag = self.see(self.path)
             if self.had is None:
                 self.had = (now.get("guarantee"),)
-            want = min(round(want), rate(now["ceiling_rate"]))
-            if want <= rate(now["guaranteed_rate"]):
-                return rate(now["guaranteed_rate"])
+            want = min(round(want), now["ceiling_bps"])
+            if want <= now["guaranteed_bps"]:
+                return now["guaranteed_bps"]
             self.asked.add(want)  # before: if the answer is lost, it may have been done
             try:
                 self.change(f"{want}bit", tag)
@@ -127,7 +117,7 @@ class Group:
                 if refused.status != 422:
                     raise
                 around, _ = self.see(self.path.rpartition("/")[0])
-                want = rate(now["guaranteed_rate"]) + rate(around["unallocated"])
+                want = now["guaranteed_bps"] + around["unallocated_bps"]
                 say(f"refused: {refused}; {want / 1e6:.1f} Mbit/s are to be had")
         raise TimeoutError("the group is changed again and again by others")
 
@@ -135,11 +125,11 @@ class Group:
         """Makes the guarantee what it was, unless somebody else has changed it since."""
         while self.asked:
             now, tag = self.see(self.path)
-            if rate(now["guaranteed_rate"]) not in self.asked:  # somebody else has changed it
+            if now["guaranteed_bps"] not in self.asked:  # somebody else has changed it
                 break
             try:
                 self.change(self.had[0], tag)
-                say(f"released {now['guaranteed_rate']}: the guarantee is {self.had[0]} again")
+                say(f"released {now['guaranteed_bps'] / 1e6:.1f} Mbit/s: the guarantee is {self.had[0]} again")
                 break
             except Refused as refused:
                 if refused.status != 412:

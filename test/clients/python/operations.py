@@ -168,7 +168,7 @@ call(shop, put_group, *OUT, "shop/backup", body=Group(guarantee="10Mbit", ceilin
 equal("the groups", [g.path for g in call(shop, list_groups, *OUT).items], ["shop", "shop/rest", "shop/backup"])
 call(shop, get_group, *OUT, "shop/backup")
 changed = call(shop, patch_group, *OUT, "shop/backup", body=GroupPatch(guarantee="20Mbit", ceiling=None), if_match="*", idempotency_key="once")
-equal("the guarantee and the ceiling", (changed.guaranteed_rate, changed.ceiling), ("20Mbit", UNSET))
+equal("the guarantee and the ceiling", (changed.guaranteed_bps, changed.ceiling), (20_000_000, UNSET))
 equal("the problem", refused(shop, 412, patch_group, *OUT, "shop/backup", body=GroupPatch(guarantee="30Mbit"), if_match='"former"').status, 412)
 CONNECTION = "tcp 10.0.0.1:55000 10.2.0.2:873"
 call(shop, put_connection, HOST, "eth0", CONNECTION, body=Connection(group="shop/backup"))
@@ -184,7 +184,8 @@ call(operator, put_policy, HOST, body=policy)
 call(operator, put_collective, HOST, "database", body=Collective(document="kind: Collective\nname: database\nmatch: [{dport: 5432}]\n"))
 call(operator, get_collective, HOST, "database")
 call(operator, list_collectives, HOST)
-equal("the connections of the set", [len(s.connections) for s in call(operator, list_collective_states, HOST).items], [1])
+states = call(operator, list_collective_states, HOST).items
+equal("the connections of the set", [[(c.learned_bps, c.rate_bps, c.window_cap_bytes, c.pacing_cap_bps) for c in s.connections] for s in states], [[(1_000_000, 2_000_000, 30_000, UNSET)]])
 call(operator, delete_collective, HOST, "database")
 
 # Relay agents.
@@ -237,9 +238,9 @@ call(operator, get_probe_schedule)
 call(operator, get_probe_state)
 LONG_AGO = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 results = call(operator, list_probe_results, from_=HOST, since=LONG_AGO, newest=False)
-equal("the results", [r.answer.token_rate.rate.value for r in results.items], [1e8])
+equal("the results", [(r.answer.token_rate.rate.value, r.answer.sent_bytes) for r in results.items], [(1e8, 500_000)])
 proposals = call(operator, list_proposals, HOST, dev="eth0", margin="2%")
-equal("the proposals", [p.out.before for p in proposals.items], ["100Mbit"])
+equal("the proposals", [p.out.before_bps for p in proposals.items], [100_000_000])
 call(operator, delete_probe_schedule)
 
 # What was recorded.

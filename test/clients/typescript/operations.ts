@@ -140,7 +140,7 @@ await call(shop, api.putGroup, { path: { ...out, group: "shop/backup" }, body: {
 equal("the groups", (await call(shop, api.listGroups, { path: out })).items.map((g) => g.path), ["shop", "shop/rest", "shop/backup"]);
 await call(shop, api.getGroup, { path: { ...out, group: "shop/backup" } });
 const changed = await call(shop, api.patchGroup, { path: { ...out, group: "shop/backup" }, headers: { "If-Match": "*", "Idempotency-Key": "once" }, body: { guarantee: "20Mbit", ceiling: null } });
-equal("the guarantee and the ceiling", [changed.guaranteed_rate, changed.ceiling], ["20Mbit", undefined]);
+equal("the guarantee and the ceiling", [changed.guaranteed_bps, changed.ceiling], [20_000_000, undefined]);
 const problem = await refused(shop, 412, api.patchGroup, { path: { ...out, group: "shop/backup" }, headers: { "If-Match": '"former"' }, body: { guarantee: "30Mbit" } });
 equal("the problem", problem.status, 412);
 const connection = "tcp 10.0.0.1:55000 10.2.0.2:873";
@@ -212,7 +212,7 @@ await call(operator, api.putProbeSchedule, {
 await call(operator, api.getProbeSchedule, {});
 await call(operator, api.getProbeState, {});
 equal("the results", (await call(operator, api.listProbeResults, { query: { from: host, since: "2026-01-01T00:00:00Z", newest: false } })).items.map((r) => r.answer?.token_rate?.rate?.value), [1e8]);
-equal("the proposals", (await call(operator, api.listProposals, { path: { host }, query: { dev: "eth0", margin: "2%" } })).items.map((p) => p.out?.before), ["100Mbit"]);
+equal("the proposals", (await call(operator, api.listProposals, { path: { host }, query: { dev: "eth0", margin: "2%" } })).items.map((p) => p.out?.before_bps), [100_000_000]);
 await call(operator, api.deleteProbeSchedule, {});
 
 // What was recorded.

@@ -5,7 +5,7 @@ import { fill, h, text } from "../dom";
 import { subscribe } from "../live";
 import { path, route } from "../router";
 import { command, empty, endpoints, table, title } from "../ui";
-import { bytes, rate, showRate, showSeconds, showShare } from "../units";
+import { showBytes, showRate, showSeconds, showShare } from "../units";
 
 route("/collectives", () => "Collectives", async (on) => {
 	const names = (await getOverview({ names: true })).data.names ?? [];
@@ -66,18 +66,18 @@ function about(s: CollectiveState): string {
 /** draw shows the connections of a set, and their shares in the chart. */
 function draw(s: CollectiveState, one: { body: HTMLElement; picture: Chart; lines: string }): void {
 	const all = s.connections;
-	const proportion = (c: (typeof all)[number]): number => c.weight ?? rate(c.learned_rate);
-	const proportions = all.reduce((sum, c) => sum + proportion(c), 0), total = all.reduce((sum, c) => sum + rate(c.rate), 0);
+	const proportion = (c: (typeof all)[number]): number => c.weight ?? c.learned_bps ?? 0;
+	const proportions = all.reduce((sum, c) => sum + proportion(c), 0), total = all.reduce((sum, c) => sum + (c.rate_bps ?? 0), 0);
 	const part = (of: number, whole: number): number => (whole === 0 ? 0 : of / whole);
 	if (all.length === 0) fill(one.body, !s.error && !s.cgroup_missing && h("p", { class: "quiet" }, "No connections now. New connections join the set."));
 	else fill(one.body, table(`Connections of ${s.set}`, [
 		{ name: "Connection", cell: (c) => endpoints(`${c.local} →`, c.remote) },
-		{ name: "Learned rate", cell: (c) => (c.weight !== undefined ? `weight ${c.weight}` : rate(c.learned_rate) === 0 ? "learning" : showRate(rate(c.learned_rate))), number: true },
+		{ name: "Learned rate", cell: (c) => (c.weight !== undefined ? `weight ${c.weight}` : c.learned_bps ? showRate(c.learned_bps) : "learning"), number: true },
 		{ name: "Target share", cell: (c) => showShare(part(proportion(c), proportions)), number: true },
-		{ name: "Share", cell: (c) => showShare(part(rate(c.rate), total)), number: true },
-		{ name: "Rate", cell: (c) => showRate(rate(c.rate)), number: true },
+		{ name: "Share", cell: (c) => showShare(part(c.rate_bps ?? 0, total)), number: true },
+		{ name: "Rate", cell: (c) => showRate(c.rate_bps ?? 0), number: true },
 		{ name: "RTT", cell: (c) => (c.rtt_ns ? showSeconds(c.rtt_ns / 1e9) : "–"), number: true, wide: true },
-		{ name: "Cap", cell: (c) => (rate(c.pacing_cap) > 0 ? showRate(rate(c.pacing_cap)) : bytes(c.window_cap) > 0 ? c.window_cap : "–"), number: true, wide: true },
+		{ name: "Cap", cell: (c) => (c.pacing_cap_bps ? showRate(c.pacing_cap_bps) : c.window_cap_bytes ? showBytes(c.window_cap_bytes) : "–"), number: true, wide: true },
 		{ name: "Retransmits", cell: (c) => c.retransmits ?? "–", number: true, wide: true },
 	], all));
 	const first = all.slice(0, drawn);
@@ -87,5 +87,5 @@ function draw(s: CollectiveState, one: { body: HTMLElement; picture: Chart; line
 		one.picture.setLines(first.map((c) => ({ name: `${c.local} → ${c.remote}`, stacked: true })));
 	}
 	one.picture.on.hidden = all.length === 0;
-	if (all.length > 0) one.picture.push(Date.now() / 1000, first.map((c) => part(rate(c.rate), total)));
+	if (all.length > 0) one.picture.push(Date.now() / 1000, first.map((c) => part(c.rate_bps ?? 0, total)));
 }

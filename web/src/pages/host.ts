@@ -8,7 +8,7 @@ import { documentFor } from "../resources/interfaces";
 import { navigate, path, route } from "../router";
 import { isOperator, isTenantSession } from "../session";
 import { button, empty, errorText, field, notifyUndoable, runAction, table, title } from "../ui";
-import { rate, showRate } from "../units";
+import { rateText, showRate } from "../units";
 import { utilizationCell } from "./overview";
 
 route("/hosts/:", ([host]) => host ?? "", async (on, [host], signal) => {
@@ -65,7 +65,7 @@ function machineState(host: string, s: HostState, interfaces: Interface[]): HTML
 	const devices = (s.devices ?? []).filter((d) => !ownIFB.test(d.name));
 	if (devices.length > 0) out.push(h("section", {}, h("h2", {}, "Devices"), table("Devices", [
 		{ name: "Device", cell: (d) => d.name },
-		{ name: "Link", cell: (d) => (d.up === undefined ? "–" : d.up ? (d.speed ? showRate(rate(d.speed)) : "up") : "down"), wide: true },
+		{ name: "Link", cell: (d) => (d.up === undefined ? "–" : d.up ? (d.speed_bps ? showRate(d.speed_bps) : "up") : "down"), wide: true },
 		{ name: "Owner", cell: (d) => owner(d) },
 		{ name: "State", cell: (d) => (d.error ? h("span", { class: "state bad" }, d.error) : (d.foreign?.length ?? 0) > 0 ? `foreign: ${d.foreign?.join(", ")}` : "–") },
 		...(isOperator() ? [{ name: "Actions", cell: (d: HostDevice) => (documentFor(interfaces, d) !== undefined || d.owner === "local" || d.name === "lo" ? "" : configureButton(host, d)) }] : []),
@@ -93,7 +93,7 @@ function owner(d: HostDevice): string {
 function configureButton(host: string, d: HostDevice): HTMLButtonElement {
 	const b = button("Configure", () => {
 		const { on, close } = dialog(`Configure ${d.name}`);
-		const limit = h("input", { required: true, value: d.speed ?? null, placeholder: "1Gbit", autocomplete: "off" });
+		const limit = h("input", { required: true, value: d.speed_bps ? rateText(d.speed_bps) : null, placeholder: "1Gbit", autocomplete: "off" });
 		const both = h("input", { type: "checkbox" });
 		const error = h("p", { class: "error", role: "alert" });
 		const submit = h("button", { type: "submit", class: "primary" }, "Configure");

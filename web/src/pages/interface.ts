@@ -47,11 +47,11 @@ async function directionOf(on: HTMLElement, at: DirectionRef, dev: string, doc: 
 	const choose = (): void => {
 		const one = groups.find((g) => g.path === which.value);
 		if (one) {
-			lines = [{ line: { name: one.path, stacked: true }, value: () => delivered(one.path) }, { line: { name: "guarantee", dotted: true }, value: () => rate(one.guaranteed_rate) }];
-			const ceiling = rate(one.ceiling_rate) || limit;
-			if (ceiling) lines.push({ line: { name: one.ceiling_rate ? "ceiling" : "limit", dashed: true }, value: () => ceiling });
+			lines = [{ line: { name: one.path, stacked: true }, value: () => delivered(one.path) }, { line: { name: "guarantee", dotted: true }, value: () => one.guaranteed_bps }];
+			const ceiling = one.ceiling_bps || limit;
+			if (ceiling) lines.push({ line: { name: one.ceiling_bps ? "ceiling" : "limit", dashed: true }, value: () => ceiling });
 		} else {
-			const top = topLevelGroups(groups).toSorted((a, b) => rate(b.guaranteed_rate) - rate(a.guaranteed_rate));
+			const top = topLevelGroups(groups).toSorted((a, b) => b.guaranteed_bps - a.guaranteed_bps);
 			const own = top.slice(0, top.length > drawn ? drawn - 1 : drawn);
 			lines = own.map((g) => ({ line: { name: g.path, stacked: true }, value: () => delivered(g.path) }));
 			if (top.length > own.length) lines.push({ line: { name: "other groups", stacked: true }, value: () => Math.max(0, total - own.reduce((sum, g) => sum + delivered(g.path), 0)) });
@@ -79,7 +79,7 @@ async function directionOf(on: HTMLElement, at: DirectionRef, dev: string, doc: 
 	const list = virtualTable<GroupState>("Groups", [
 		{ name: "Group", cell: (g) => groupName(g) },
 		{ name: "Match", cell: (g) => h("span", { class: "rules", title: rulesOf(g) }, rulesOf(g)), wider: true },
-		{ name: "Guarantee", cell: (g) => showRate(rate(g.guaranteed_rate)), number: true },
+		{ name: "Guarantee", cell: (g) => showRate(g.guaranteed_bps), number: true },
 		{ name: "Rate", cell: (g) => rateOf(g, now.get(g.path), limit) },
 		{ name: "Borrowed", cell: (g) => of(g, (r) => (r.borrowed_bps > 0 ? showRate(r.borrowed_bps) : "–")), number: true, wide: true },
 		{ name: "Lent", cell: (g) => of(g, (r) => (r.lent_bps > 0 ? showRate(r.lent_bps) : "–")), number: true, wide: true },
@@ -88,7 +88,7 @@ async function directionOf(on: HTMLElement, at: DirectionRef, dev: string, doc: 
 		{ name: "Drops/s", cell: (g) => String(perSecond.get(g.path)?.drops ?? "–"), number: true, wide: true },
 		{ name: "Marks/s", cell: (g) => String(perSecond.get(g.path)?.marks ?? "–"), number: true, wide: true },
 		...(mayChange() ? [{ name: "Actions", cell: (g: GroupState) => actions(g) }] : []),
-	], (g) => `${g.path} ${g.guaranteed_rate} ${g.tenant ?? ""} ${g.default ?? ""}`, (seen) => subscribeRates(seen), signal);
+	], (g) => `${g.path} ${g.guaranteed_bps} ${g.tenant ?? ""} ${g.default ?? ""}`, (seen) => subscribeRates(seen), signal);
 	const of = (g: GroupState, f: (r: GroupRates) => string): string => {
 		const r = now.get(g.path);
 		return r ? f(r) : "–";
@@ -192,7 +192,7 @@ function rulesOf(g: GroupState): string {
 /** rateOf shows the rate of a group, as a part of its ceiling or limit, with a mark at the guarantee. */
 function rateOf(g: GroupState, r: GroupRates | undefined, limit: number): HTMLElement | string {
 	if (!r) return "–";
-	const ceiling = rate(g.ceiling_rate) || limit || Math.max(r.guaranteed_bps, r.delivered_bps, 1);
+	const ceiling = g.ceiling_bps || limit || Math.max(r.guaranteed_bps, r.delivered_bps, 1);
 	return h("span", { class: r.at_risk ? "busy rate risk" : "busy rate" }, bar(r.delivered_bps / ceiling, r.guaranteed_bps / ceiling), h("span", {}, showRate(r.delivered_bps), r.at_risk && h("span", { class: "tag bad" }, "at risk")));
 }
 

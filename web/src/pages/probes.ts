@@ -11,7 +11,7 @@ import { subscribe } from "../live";
 import { navigate, path, route } from "../router";
 import { isOperator } from "../session";
 import { button, command, confirmDialog, empty, errorText, field, notify, notifyUndoable, runAction, table, title } from "../ui";
-import { bytes, rate, showBytes, showRate, showSeconds } from "../units";
+import { bytes, rateText, showBytes, showRate, showSeconds } from "../units";
 
 const measures: { measure: ProbeMeasure; name: string }[] = [
 	{ measure: "available", name: "Available bandwidth" }, { measure: "tokenrate", name: "Token rate" }, { measure: "capacity", name: "Capacity" },
@@ -158,7 +158,7 @@ function drawSchedule(on: HTMLElement, now: ProbeSchedule | undefined, measured:
 		text(state, s.running.length > 0 ? `Measuring now: ${s.running.map((r) => `${nameOf(r.measure)} between ${r.from} and ${r.to}`).join(", ")}.` : s.quiet ? "Quiet hours: no measurement starts." : "No measurement is running.");
 		fill(spent, s.spent.length > 0 && table("Budget used today", [
 			{ name: "Host", cell: (b) => b.host },
-			{ name: "Used today", cell: (b) => `${showBytes(bytes(b.bytes))} of ${showBytes(bytes(now.budget))}`, number: true },
+			{ name: "Used today", cell: (b) => `${showBytes(b.used_bytes)} of ${showBytes(bytes(now.budget))}`, number: true },
 		], s.spent));
 	}, signal);
 }
@@ -224,14 +224,14 @@ function proposal(host: string, p: Proposal, close: () => void): HTMLElement {
 	return h("div", {}, h("h3", {}, p.dev),
 		table(`Limits of ${p.dev}`, [
 			{ name: "Direction", cell: (r) => r.d },
-			{ name: "Current", cell: (r) => r.of.before ?? "–", number: true },
-			{ name: "Proposed", cell: (r) => h("strong", {}, r.of.limit ?? "–"), number: true },
+			{ name: "Current", cell: (r) => r.of.before_bps ? rateText(r.of.before_bps) : "–", number: true },
+			{ name: "Proposed", cell: (r) => h("strong", {}, r.of.limit_bps ? rateText(r.of.limit_bps) : "–"), number: true },
 			{ name: "Reason", cell: (r) => r.of.cannot_tell ?? limitReason(r.of.measure, r.of.from, r.of.to, r.of.measured?.value) },
 		], rows),
 		(p.changes ?? []).length > 0 && table(`Guarantees on ${p.dev} that change`, [
 			{ name: "Group", cell: (c) => `${c.direction} ${c.group}` },
-			{ name: "Current", cell: (c) => (c.before ? showRate(rate(c.before)) : "–"), number: true },
-			{ name: "New", cell: (c) => h("strong", {}, showRate(rate(c.after))), number: true },
+			{ name: "Current", cell: (c) => (c.before_bps === undefined ? "–" : showRate(c.before_bps)), number: true },
+			{ name: "New", cell: (c) => h("strong", {}, showRate(c.after_bps)), number: true },
 		], p.changes ?? []), error, make);
 }
 
@@ -254,7 +254,7 @@ route("/probes/:/:", ([from, to]) => `${from} to ${to}`, async (on, args, signal
 		list.length === 0 ? (last ? empty(`No results for ${name}: all attempts failed.`, "The schedule retries the measurement.") : empty(`No results for ${name} on this path.`, "Add this measure to the schedule on the Probes page.")) : h("section", {}, h("h2", {}, name), picture.on, table(`${name} from ${from} to ${to}`, [
 			{ name: "Time", cell: (r) => h("time", { datetime: r.at ?? "" }, new Date(r.at ?? 0).toLocaleString()) },
 			{ name: "Result", cell: (r) => [formatResult(r), unknownReason(r) && h("span", { class: "quiet" }, ` (${unknownReason(r).replace(/^cannot estimate(: |, because )?/, "")})`)] },
-			{ name: "Headgate limit", cell: (r) => (r.own_limit ? showRate(rate(r.own_limit)) : "–"), number: true },
+			{ name: "Headgate limit", cell: (r) => (r.own_limit_bps ? showRate(r.own_limit_bps) : "–"), number: true },
 			{ name: "Warnings", cell: (r) => (r.answer?.flaws ?? []).join("; ") || "–", wide: true },
 		], list)));
 	picture.setLines([{ name }]);

@@ -6,7 +6,7 @@ import { dialog } from "../edit";
 import { navigate, path, route } from "../router";
 import { isOperator, isTenantSession, mayChange, principal } from "../session";
 import { button, confirmDialog, empty, errorText, field, notifyUndoable, runAction, table, title } from "../ui";
-import { rate, showBytes, showRate, showSeconds } from "../units";
+import { showBytes, showRate, showSeconds } from "../units";
 
 route("/tenants", () => "Tenants", async (on, _, signal) => {
 	const own = principal().tenant;
@@ -100,9 +100,9 @@ function tenantLimits(on: HTMLElement, groups: TenantGroup[], t: Tenant): void {
 	fill(on, groups.length === 0 ? empty("No groups.", isTenantSession() ? "An operator creates groups for a tenant." : "Edit a group on an interface page, and set its tenant.")
 		: table("Groups of the tenant", [
 			{ name: "Group", cell: groupLink },
-			{ name: "Guarantee", cell: (g) => showRate(rate(g.guaranteed_rate)), number: true },
-			{ name: "Ceiling", cell: (g) => (g.ceiling_rate ? showRate(rate(g.ceiling_rate)) : "–"), number: true },
-			{ name: "Unallocated", cell: (g) => showRate(rate(g.unallocated)), number: true, wide: true },
+			{ name: "Guarantee", cell: (g) => showRate(g.guaranteed_bps), number: true },
+			{ name: "Ceiling", cell: (g) => (g.ceiling_bps ? showRate(g.ceiling_bps) : "–"), number: true },
+			{ name: "Unallocated", cell: (g) => showRate(g.unallocated_bps ?? 0), number: true, wide: true },
 		], groups),
 		h("p", { class: "quiet" }, `Rate limit: ${t.requests_per_second ?? 50} requests per second.`));
 }
