@@ -72,7 +72,7 @@ export async function remove(at: DirectionRef, path: string): Promise<Edit> {
 			await deleteGroup(at.host, at.dev, at.direction, path, { ifMatch: etag });
 		},
 		undo: async () => {
-			const { path: _path, guaranteed_bps: _guaranteed, ceiling_bps: _ceiling, unallocated_bps: _unallocated, ...group } = before;
+			const { path: _path, guaranteed_bps: _guaranteed, ceiling_bps: _ceiling, unallocated_bps: _unallocated, origin: _origin, ...group } = before;
 			await putGroup(at.host, at.dev, at.direction, path, group);
 		},
 	};
