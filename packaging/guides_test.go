@@ -17,7 +17,7 @@ func guideMachine(t *testing.T) *machine {
 	program := filepath.Join(t.TempDir(), "headgate")
 	run(t, "cp", binary(release(t, newer), newer), program)
 	m, l := machineOf(t, program, "../examples")
-	m.must("install headgate /usr/local/bin")
+	m.must("install headgate /usr/bin")
 	serveNeighbour(t, l, "10.0.0.2:873", func(c net.Conn) { io.Copy(io.Discard, c) })
 	return m
 }
@@ -32,7 +32,8 @@ func TestReadmeService(t *testing.T) {
 // The commands of docs/service.md that one machine can run: operate.md and tenants.md have those of several controllers, and of restores.
 func TestServiceGuide(t *testing.T) {
 	m := guideMachine(t)
-	m.must("mkdir /backup")
+	m.must("mkdir -p /backup /etc/headgate && headgate relay key /etc/headgate/relay.key")
+	m.must("cat >relay.yaml <<'END'\n" + relayFile + "END\n" + inBackground("headgate relay run -f relay.yaml"))
 	for _, section := range []string{
 		"Start a controller", "Join a host", "Create a tenant", "Shape an interface and give a group to a tenant", "Divide a tenant's group",
 		"Assign a connection from a program", "Show history, roll back and audit changes", "Report usage per tenant",
