@@ -18,6 +18,9 @@ const (
 	maxCompared = 512 << 10
 )
 
+// ownersChanged is the beginning of the names of fields that the service keeps for usage records (store.Interface.OwnerChanged).
+const ownersChanged = "handed."
+
 // comparedKinds are the kinds of documents whose fields an audit entry shows. Others have secrets, or are records.
 var comparedKinds = []string{store.Hosts, store.Interfaces, store.Collectives, store.Probing, store.Network, store.Tenants}
 
@@ -43,6 +46,7 @@ func differences(before, after []byte) (out []store.Difference) {
 		if json.Unmarshal(text, &v) == nil {
 			flatten("", v, all)
 		}
+		maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasPrefix(name, ownersChanged) })
 		return all
 	}
 	old, is := fields(before), fields(after)

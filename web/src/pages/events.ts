@@ -6,6 +6,8 @@ import { route } from "../router";
 import { button, empty, table, title } from "../ui";
 
 const page = 100;
+/** firstFields is how many fields of a change are shown at first. */
+const firstFields = 4;
 
 route("/events", () => "Events", async (on, _, signal) => {
 	const list = h("div"), filter = h("input", { type: "search", placeholder: "Filter by path or actor", "aria-label": "Filter events" });
@@ -51,8 +53,11 @@ function actor(e: AuditEntry): string {
 /** values returns the fields that a change has changed, with their values. */
 function values(e: AuditEntry): HTMLElement | null {
 	if (!e.differences) return null;
-	const more = e.more_differences ? [h("li", {}, `${e.more_differences} more fields`)] : [];
-	return h("ul", { class: "values" }, e.differences.map((d) => h("li", {}, `${d.field}: `, h("code", {}, d.before ?? "–"), " → ", h("code", {}, d.after ?? "–"))), more);
+	const items = e.differences.map((d) => h("li", {}, `${d.field}: `, h("code", {}, d.before ?? "–"), " → ", h("code", {}, d.after ?? "–")));
+	const more = e.more_differences ?? 0, rest = items.slice(firstFields);
+	if (more > 0) rest.push(h("li", {}, `${more} more fields`));
+	return h("div", { class: "values" }, h("ul", {}, items.slice(0, firstFields)),
+		rest.length > 0 && h("details", {}, h("summary", {}, `${items.length - firstFields + more} more`), h("ul", {}, rest)));
 }
 
 /** decoded returns a request with its path percent-decoded, or unchanged if the encoding is invalid. */
