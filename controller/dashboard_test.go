@@ -147,7 +147,9 @@ func TestLive(t *testing.T) {
 	if status != 200 {
 		t.Fatal(status)
 	}
-	shown.until(t, told, own, func(n seenNow) bool { return n.Status == 200 && strings.Contains(string(n.Data), `"guaranteed_bps":40000000`) })
+	shown.until(t, told, own, func(n seenNow) bool {
+		return n.Status == 200 && strings.Contains(string(n.Data), `"guaranteed_bps":40000000`)
+	})
 	shown.until(t, told, others, func(n seenNow) bool { return n.Status == 404 })
 	s.must(200, "PATCH", group("a"), `{"guarantee": "30%"}`, "Content-Type", "application/merge-patch+json")
 	shown.until(t, told, own, func(n seenNow) bool { return strings.Contains(string(n.Data), `"guaranteed_bps":30000000`) })
