@@ -49,11 +49,11 @@ week, and the list of changes for 90 days.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case *host != "" && *dev == "":
-			return usageError{errors.New("missing --dev: the history of a host at a service is that of one device"), c.CommandPath()}
+			return usageError{errors.New("--dev is missing: the history of a host at a service is that of one device"), c.CommandPath()}
 		case *host != "":
 			return remote(c, args)
 		case *server != "":
-			return usageError{errors.New("missing --host: with --server, history needs a host and a device"), c.CommandPath()}
+			return usageError{errors.New("--host is missing: with --server, history is that of a device of a host"), c.CommandPath()}
 		}
 		if *limit < 1 || *limit > maxEntries {
 			return errLimit(c, *limit)
