@@ -302,6 +302,12 @@ func (s scenario) flows(quick bool) (all []traffic.Flow) {
 func (s scenario) network(m method) design {
 	d := thesis(s.factor * sharetest.LinkRate)
 	d.routers, d.scheme = s.row == "routers", m.scheme
+	if s.factor == fast {
+		// Emulated lines of hosts cost too much: with those of routers they took all of two processors, and Headgate had 95.9 % of the ideal.
+		for i := range d.hosts {
+			d.hosts[i].rate = 0
+		}
+	}
 	return d
 }
 
