@@ -62,9 +62,9 @@ func HostsAt(top *fabric.Topology, interfaces map[fabric.MAC]points.Interface) m
 
 // directions returns what agents limit, and the flows that have their point at an agent, by the key of their direction. A direction is limited at the point of its flows, and has its rate guaranteed at all routers
 // with an agent that its path passes after that. All paths of a direction whose packets one interface sends have one group there.
-func directions(top *fabric.Topology, at places, reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status) (all []points.Direction, limited map[string][]cycle.FlowID) {
+func directions(top *fabric.Topology, at places, reservations map[reserve.ID]reserve.Reservation, flows []cycle.Status) (all []points.Direction, limited map[string]limitedFlows) {
 	found := map[string]int{}
-	limited = map[string][]cycle.FlowID{}
+	limited = map[string]limitedFlows{}
 	add := func(r reserve.Reservation, f cycle.Status, where string, i points.Interface, line, limit unit.Rate) {
 		// The queue of the interface divides its line by guarantees from one packet to the next, so the guarantee stays when it is not
 		// used, and is there when the sender wakes.
@@ -85,7 +85,7 @@ func directions(top *fabric.Topology, at places, reservations map[reserve.ID]res
 		point := f.Point
 		if point.Kind == cycle.Host || point.Kind == cycle.Router {
 			key := points.Key(f.Flow.Reservation, f.Flow.Reverse)
-			limited[key] = append(limited[key], f.Flow)
+			limited[key] = limitedFlows{append(limited[key].flows, f.Flow), f.Unresponsive}
 		}
 		if f.Class == share.BestEffort {
 			continue // it has ended
@@ -141,6 +141,12 @@ func (p places) router(top *fabric.Topology, at fabric.PortID) (points.Interface
 	return points.Interface{Host: s.Agent, Dev: port.Name}, line, true
 }
 
+// limitedFlows are the flows of a direction that an agent limits.
+type limitedFlows struct {
+	flows        []cycle.FlowID
+	unresponsive bool // as of cycle.Status
+}
+
 // told is what the agents have been told.
 type told struct {
 	all      []points.Direction
@@ -148,7 +154,7 @@ type told struct {
 	again    map[string]bool // need the whole list
 	revision int64
 	fence    *agents.Fence
-	limited  map[string][]cycle.FlowID // the flows with their point at an agent, by key
+	limited  map[string]limitedFlows // the flows with their point at an agent, by key
 	counted  map[string]counted
 }
 
@@ -169,7 +175,7 @@ func (c *counted) add(p points.Part) {
 }
 
 // tell passes on what changed since the last call.
-func (l *Loop) tell(now []points.Direction, limited map[string][]cycle.FlowID) {
+func (l *Loop) tell(now []points.Direction, limited map[string]limitedFlows) {
 	t := &l.told
 	if !sameDirections(t.all, now) || len(t.again) > 0 || t.fence == nil {
 		t.revision++
@@ -206,12 +212,14 @@ func sameDirections(a, b []points.Direction) bool {
 }
 
 // heard takes the readings of what agents limit, of the time before the last part of the cycle and of that. A direction of several flows has
-// equal parts, and one whose queue is never empty offers twice what it may send, so that it gets more if there is more.
+// equal parts, and one whose queue is never empty offers twice what it may send, so that it gets more if there is more. Of one of UDP it is known what it
+// offers: with twice of it, flows of a high class had twice what they sent, and others on a full link of 100 Mbit/s nothing but what they had reserved.
 func (l *Loop) heard() {
 	measured := l.agents.Measured(l.interval * lastPart / wholePart)
 	before := l.told.counted
 	l.told.counted = make(map[string]counted, len(l.told.limited))
-	for key, flows := range l.told.limited {
+	for key, limited := range l.told.limited {
+		flows := limited.flows
 		m, ok := measured[key]
 		sum := before[key]
 		parts := m.Parts
@@ -223,7 +231,7 @@ func (l *Loop) heard() {
 			parts = []points.Part{{}} // counters begin at 0
 		}
 		for _, p := range parts {
-			if m.Queued > backlogged {
+			if m.Queued > backlogged && !limited.unresponsive {
 				p.Offered = max(p.Offered, 2*m.Limit)
 			}
 			sum.add(p)

@@ -146,3 +146,33 @@ func TestAgents(t *testing.T) {
 		check("without a reservation", host)
 	}
 }
+
+// What a reservation of UDP offers is known although its queue is full: it gets that, and not twice what it had.
+func TestUnresponsive(t *testing.T) {
+	top, h1, h2 := routers(t)
+	b := &book{top: top}
+	b.Book, _ = reserve.NewBook(top, reserve.Limits{})
+	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	c := &crew{
+		interfaces: map[fabric.MAC]points.Interface{mac(11): {Host: "r1", Dev: "eth1"}, mac(12): {Host: "r2", Dev: "eth1"}},
+		lists:      map[string]*agents.Reservations{}, limits: map[string]*agents.ReservationLimits{},
+	}
+	l := New(nil, c, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 7, Now: func() time.Time { return now }})
+	if _, err := b.Admit(reserve.Request{
+		ID: reserve.ID{Name: "calls"}, Source: end("1", h1), Destination: end("2", h2), Class: 1, Forward: 10 * unit.Mbit, Duration: time.Hour,
+		Flows: []reserve.Flow{{Protocol: 17}},
+	}, now); err != nil {
+		t.Fatal(err)
+	}
+	l.Update()
+	for range 8 {
+		now = now.Add(time.Second)
+		limit := max(unit.Rate(c.limits["r1"].GetLimitBps()["-/calls/forward"]), 10*unit.Mbit)
+		const offered = 13 * unit.Mbit
+		c.measured = map[string]points.Measured{"-/calls/forward": {Limit: limit, Queued: 1, Parts: []points.Part{{Period: time.Second, Offered: offered, Delivered: min(offered, limit)}}}}
+		l.Step(t.Context())
+	}
+	if got := unit.Rate(c.limits["r1"].GetLimitBps()["-/calls/forward"]); got < 13*unit.Mbit || got > 16*unit.Mbit {
+		t.Errorf("a reservation that offers 13 Mbit/s, and whose queue is full, has the limit %v", got)
+	}
+}

@@ -18,6 +18,8 @@ type Status struct {
 	Offered, Delivered unit.Rate
 	// Limit is what the flow has now: the tracking variable of the paper, which is the rate of its meter.
 	Limit unit.Rate
+	// Unresponsive reports that what the flow offers is known although its point drops it: its senders are those of UDP.
+	Unresponsive bool
 	// Spare reports that the flow only reserves the bandwidth of a spare path.
 	Spare bool
 	Seizures
@@ -52,7 +54,7 @@ func (c *Cycle) Flows() []Status {
 func (s *state) status() Status {
 	return Status{
 		Flow: s.id, Point: s.point, Class: s.class, Reserved: s.reserved,
-		Offered: s.offered, Delivered: s.delivered, Limit: s.limit, Spare: len(s.spares) > 0,
+		Offered: s.offered, Delivered: s.delivered, Limit: s.limit, Unresponsive: s.unresponsive, Spare: len(s.spares) > 0,
 		Seizures: s.Seizures, Missing: s.missing, Began: s.began, Full: s.full,
 	}
 }
