@@ -78,8 +78,8 @@ func (a *app) loadHere(c *cobra.Command, files []string) (config.Set, error) {
 	if mistakes := reservationsNot(set, "a reservation needs a controller, which grants it across the network, and "+c.Name()+" without --server changes this machine alone"); mistakes != nil {
 		return set, mistakes
 	}
-	if mistakes := tenantsNot(set, c.CommandPath()); err == nil && mistakes != nil {
-		return set, mistakes
+	if err == nil {
+		err = tenantsNot(set, c.CommandPath())
 	}
 	return set, err
 }

@@ -30,8 +30,7 @@ week, and the list of changes for 90 days.`,
 		Args: cobra.NoArgs,
 	}
 	limit := limitFlag(c)
-	host := c.Flags().String("host", "", "the `HOST`, by its name at the service")
-	dev := c.Flags().String("dev", "", "the device, or the device pattern in the service's configuration")
+	host, dev := optionalInterfaceFlags(c)
 	server := query(a, c, func(q request) ([]api.AuditEntry, error) {
 		if err := a.resolveInterface(q, *host, dev); err != nil {
 			return nil, err
@@ -55,8 +54,8 @@ week, and the list of changes for 90 days.`,
 		case *server != "":
 			return usageError{errors.New("--host is missing: with --server, history is that of a device of a host"), c.CommandPath()}
 		}
-		if *limit < 1 || *limit > maxEntries {
-			return errLimit(c, *limit)
+		if err := checkLimit(c, *limit); err != nil {
+			return err
 		}
 		if *dev != "" {
 			*dev = a.dev(*dev)
@@ -71,16 +70,23 @@ week, and the list of changes for 90 days.`,
 	return c
 }
 
-func errLimit(c *cobra.Command, limit int) error {
+func checkLimit(c *cobra.Command, limit int) error {
+	if limit >= 1 && limit <= maxEntries {
+		return nil
+	}
 	return usageError{fmt.Errorf("--limit %d is out of range: set 1 to %d", limit, maxEntries), c.CommandPath()}
 }
 
 // interfaceFlags adds the flags that select an interface of a host of a service.
 func interfaceFlags(c *cobra.Command) (host, dev *string) {
-	host = c.Flags().String("host", "", "the `HOST`, by its name at the service")
-	dev = c.Flags().String("dev", "", "the device, or the device pattern in the service's configuration")
+	host, dev = optionalInterfaceFlags(c)
 	requireFlags(c, "host", "dev")
 	return host, dev
+}
+
+func optionalInterfaceFlags(c *cobra.Command) (host, dev *string) {
+	return c.Flags().String("host", "", "the `HOST`, by its name at the service"),
+		c.Flags().String("dev", "", "the device, or the device pattern in the service's configuration")
 }
 
 // resolveInterface sets dev to the name or pattern under which the service has the device. A dev that the
@@ -102,8 +108,8 @@ const maxEntries = 1000
 
 // listUpTo reads up to maxChanges changes.
 func listUpTo(c *cobra.Command, maxChanges int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
-	if maxChanges < 1 || maxChanges > maxEntries {
-		return nil, errLimit(c, maxChanges)
+	if err := checkLimit(c, maxChanges); err != nil {
+		return nil, err
 	}
 	return api.ListUpTo(maxChanges, func(before *string, limit *int) ([]api.AuditEntry, *string, error) {
 		page, err := one(before, limit)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,12 +140,8 @@ func (a *app) localHistory(dev string) ([]localChange, error) {
 	}
 	list := []localChange{}
 	for _, d := range all {
-		names := d.Names()
-		for _, name := range names {
-			if dev == "" || name == dev {
-				list = append(list, localChange{d.Number, d.At, d.By, d.Command, names})
-				break
-			}
+		if names := d.Names(); dev == "" || slices.Contains(names, dev) {
+			list = append(list, localChange{d.Number, d.At, d.By, d.Command, names})
 		}
 	}
 	return list, nil

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -41,15 +42,8 @@ func DiffTenants(was, is Interface) (out []Change) {
 	for _, at := range slices.Compact(all) {
 		if before[at] != after[at] {
 			direction, path, _ := strings.Cut(at, "/")
-			out = append(out, Change{"change", direction + " group " + path, "tenant " + arrow(noneIfEmpty(before[at]), noneIfEmpty(after[at]))})
+			out = append(out, Change{"change", direction + " group " + path, "tenant " + arrow(cmp.Or(before[at], "none"), cmp.Or(after[at], "none"))})
 		}
 	}
 	return out
-}
-
-func noneIfEmpty(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

@@ -108,16 +108,9 @@ func (s *Store) Done(n int) (d Done, err error) {
 		}
 		n = all[len(all)-1]
 	}
-	file := s.historyFile(n)
-	text, err := os.ReadFile(file)
+	d, err = read[Done](s.historyFile(n))
 	if errors.Is(err, fs.ErrNotExist) {
-		return d, fmt.Errorf("change %d: %w", n, ErrNoChange)
+		err = fmt.Errorf("change %d: %w", n, ErrNoChange)
 	}
-	if err != nil {
-		return d, err
-	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		return d, fmt.Errorf("%s is corrupt (remove the file to continue): %w", file, err)
-	}
-	return d, nil
+	return d, err
 }

@@ -109,7 +109,7 @@ func (s *Store) Write(c Change) error {
 
 // Read returns the pending change and its stage.
 func (s *Store) Read() (Change, Stage, error) {
-	c, err := read(s.rollingBack())
+	c, err := read[Change](s.rollingBack())
 	if err == nil {
 		if s.hasWaiter() {
 			return c, RollingBack, nil
@@ -117,7 +117,7 @@ func (s *Store) Read() (Change, Stage, error) {
 		return c, Unfinished, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		c, err = read(s.waitingFile())
+		c, err = read[Change](s.waitingFile())
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -146,15 +146,15 @@ func (s *Store) Devices() (devs []string) {
 // change is in force.
 func (s *Store) Rebooted(c Change) bool { return c.Boot != s.boot }
 
-func read(path string) (c Change, err error) {
+func read[T any](path string) (v T, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return c, err
+		return v, err
 	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("%s is corrupt (remove the file to continue): %w", path, err)
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, fmt.Errorf("%s is corrupt (remove the file to continue): %w", path, err)
 	}
-	return c, nil
+	return v, nil
 }
 
 // Confirm ends the wait and keeps the change. It returns false if the rollback has begun
@@ -169,7 +169,7 @@ func (s *Store) Confirm() (bool, error) {
 
 // claim moves the change to the stage RollingBack. Only one caller succeeds.
 func (s *Store) claim(id string) (bool, error) {
-	if c, err := read(s.waitingFile()); err != nil || c.ID != id {
+	if c, err := read[Change](s.waitingFile()); err != nil || c.ID != id {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return false, nil // confirmed, or replaced by another change
 		}

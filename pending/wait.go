@@ -29,7 +29,7 @@ func (s *Store) Wait(ctx context.Context, id string, ready func(), undo func(Sna
 		return fmt.Errorf("another process is waiting for a confirmation: %w", err)
 	}
 	defer release()
-	c, err := read(s.waitingFile())
+	c, err := read[Change](s.waitingFile())
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Store) Wait(ctx context.Context, id string, ready func(), undo func(Sna
 		case <-ctx.Done():
 			waiting = false
 		case <-tick.C:
-			if now, err := read(s.waitingFile()); err != nil || now.ID != id {
+			if now, err := read[Change](s.waitingFile()); err != nil || now.ID != id {
 				return nil
 			}
 		}
@@ -60,7 +60,7 @@ func (s *Store) undoWithRetries(c Change, undo func(Snapshot) error) (err error)
 		return err
 	}
 	defer unlock()
-	if c, err = read(s.waitingFile()); errors.Is(err, fs.ErrNotExist) {
+	if c, err = read[Change](s.waitingFile()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err

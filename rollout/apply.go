@@ -44,20 +44,18 @@ func (m *Machine) Apply(compare func() ([]Step, error), within time.Duration, do
 		return until, nil
 	}
 	before, err := m.snapshots(todo)
-	if err != nil {
-		return until, err
+	if err != nil && within > 0 {
+		return until, fmt.Errorf("nothing was changed: %w", err)
 	}
-	m.record(store, "apply", before)
+	m.record(store, "apply", before, err)
 	return m.confirmable(store, before, within, func() error { return m.applySteps(todo, done) })
 }
 
 // snapshots returns the state of the devices before steps.
 func (m *Machine) snapshots(steps []Step) (before []pending.Snapshot, err error) {
 	for _, s := range steps {
-		if s.before.Plan != nil {
-			if s.before.Assigned, err = m.Assignments(s.before.Engine, s.Dev); err != nil {
-				return nil, fmt.Errorf("nothing was changed: cannot read the assignments of %s for the rollback: %w", s.Dev, err)
-			}
+		if err := m.readAssigned(&s.before); err != nil {
+			return nil, fmt.Errorf("cannot read the assignments of %s for the rollback: %w", s.Dev, err)
 		}
 		before = append(before, s.before)
 	}

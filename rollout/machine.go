@@ -54,29 +54,44 @@ func (m *Machine) Lock() (store *pending.Store, unlock func(), err error) {
 	return store, unlock, shaper.WithPermission(err)
 }
 
-// record adds a change to the history, before it is made. The change is made also if that fails.
-func (m *Machine) record(store *pending.Store, command string, before []pending.Snapshot) {
-	if len(before) == 0 {
-		return
+// record adds a change to the history, before it is made; err is why the state before is not known. The change is made also if that fails.
+func (m *Machine) record(store *pending.Store, command string, before []pending.Snapshot, err error) {
+	if err == nil && len(before) > 0 {
+		err = store.Record(command, m.User, before)
 	}
-	if err := store.Record(command, m.User, before); err != nil {
+	if err != nil {
 		m.Note("headgate: warning: the history will not have this change, and \"headgate undo\" cannot undo it: %v", err)
 	}
 }
 
-// Snapshot returns the state of a device, with its assignments.
-func (m *Machine) Snapshot(dev string) (s pending.Snapshot, err error) {
+// state returns the state of a device, without its assignments.
+func (m *Machine) state(dev string) (s pending.Snapshot, err error) {
 	s.Dev = dev
 	now, err := m.Observe(dev)
-	if errors.Is(err, shaper.ErrNotShaped) {
+	switch {
+	case errors.Is(err, shaper.ErrNotShaped):
 		return s, nil
+	case err == nil:
+		s.Engine, s.Plan = now.Engine, &now.Plan
 	}
+	return s, err
+}
+
+// readAssigned adds the assignments to the present state of a device.
+func (m *Machine) readAssigned(s *pending.Snapshot) (err error) {
+	if s.Plan != nil {
+		s.Assigned, err = m.Assignments(s.Engine, s.Dev)
+	}
+	return err
+}
+
+// snapshot returns the state of a device, with its assignments.
+func (m *Machine) snapshot(dev string) (pending.Snapshot, error) {
+	s, err := m.state(dev)
 	if err != nil {
 		return s, err
 	}
-	s.Engine, s.Plan = now.Engine, &now.Plan
-	s.Assigned, err = m.Assignments(now.Engine, dev)
-	return s, err
+	return s, m.readAssigned(&s)
 }
 
 // What happens to a manual change of a device that the agent owns.

@@ -86,24 +86,18 @@ func (m *Machine) Steps(targets []Target) ([]Step, error) {
 
 func (m *Machine) step(t Target) (Step, error) {
 	s := Step{
-		Entry:  diff.Entry{Dev: t.plan.Dev, Engine: t.source.Engine, Changes: []shaper.Change{}},
-		plan:   t.plan,
-		before: pending.Snapshot{Dev: t.plan.Dev},
+		Entry: diff.Entry{Dev: t.plan.Dev, Engine: t.source.Engine, Changes: []shaper.Change{}},
+		plan:  t.plan,
 	}
 	engine, err := m.Engine(s.Engine)
 	if err != nil {
 		return s, err
 	}
-	now, err := m.Observe(s.Dev)
-	switch {
-	case errors.Is(err, shaper.ErrNotShaped):
-	case err != nil:
+	if s.before, err = m.state(s.Dev); err != nil {
 		return s, err
-	default:
-		s.before.Engine, s.before.Plan = now.Engine, &now.Plan
-		if now.Engine != s.Engine {
-			s.Changes = append(s.Changes, shaper.Change{Verb: "remove", Object: "engine " + string(now.Engine)})
-		}
+	}
+	if s.before.Plan != nil && s.before.Engine != s.Engine {
+		s.Changes = append(s.Changes, shaper.Change{Verb: "remove", Object: "engine " + string(s.before.Engine)})
 	}
 	changes, err := engine.Diff(s.plan)
 	s.Changes = append(s.Changes, changes...)

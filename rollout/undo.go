@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/pending"
@@ -33,13 +34,13 @@ func (m *Machine) Undo(number int, devs []string, within time.Duration) (restore
 		if err := m.CheckReservations(s.Dev); err != nil {
 			return nil, until, fmt.Errorf("nothing was changed: %w", err)
 		}
-		now, err := m.Snapshot(s.Dev)
+		now, err := m.snapshot(s.Dev)
 		if err != nil {
 			return nil, until, fmt.Errorf("nothing was changed: %w", err)
 		}
 		before = append(before, now)
 	}
-	m.record(store, "undo", before)
+	m.record(store, "undo", before, nil)
 	until, err = m.confirmable(store, before, within, func() error {
 		var failed []error
 		for _, s := range restored {
@@ -60,15 +61,11 @@ func chosen(change pending.Done, devs []string) (all []pending.Snapshot, err err
 		return change.Devices, nil
 	}
 	for _, dev := range devs {
-		found := false
-		for _, s := range change.Devices {
-			if s.Dev == dev {
-				all, found = append(all, s), true
-			}
-		}
-		if !found {
+		n := slices.IndexFunc(change.Devices, func(s pending.Snapshot) bool { return s.Dev == dev })
+		if n < 0 {
 			return nil, fmt.Errorf("change %d did not change %s: \"headgate history\" lists the changes with their devices", change.Number, dev)
 		}
+		all = append(all, change.Devices[n])
 	}
 	return all, nil
 }

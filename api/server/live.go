@@ -24,7 +24,7 @@ const (
 	// without an event.
 	keepaliveInterval = time.Second
 	// maxUnconfirmed is the age of the store's last confirmation, which comes twice a second, after which these events cease: a
-	// controller that is cut off from the others does not know of changes. Both times are 4.7 s.
+	// controller that is cut off from the others does not know of changes. With the 3.5 s of the dashboard that is 4.7 s.
 	maxUnconfirmed = 1200 * time.Millisecond
 )
 
