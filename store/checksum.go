@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strings"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // etcd's database has no checksums: an inverted bit on a disk changed a document without a word. So each document ends with the CRC32C
@@ -26,14 +24,20 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // ErrDamaged means that a document is not as it was written.
 var ErrDamaged = errors.New("damaged in the store: its checksum is wrong")
 
+// checksum returns the checksum of a document.
+func checksum(key string, text []byte) (digits [checksumSize]byte) {
+	sum := crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, text)
+	for i := range digits {
+		digits[i] = checksumDigits[sum&3]
+		sum >>= 2
+	}
+	return digits
+}
+
 // withChecksum returns a document's text as it is stored.
 func withChecksum(key string, text []byte) []byte {
-	sum := crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, text)
-	out := append(make([]byte, 0, len(text)+checksumSize), text...)
-	for ; len(out) < cap(out); sum >>= 2 {
-		out = append(out, checksumDigits[sum&3])
-	}
-	return out
+	sum := checksum(key, text)
+	return append(text[:len(text):len(text)], sum[:]...)
 }
 
 // withoutChecksum returns the text of a stored document, or ErrDamaged. A document of an earlier version has no checksum.
@@ -42,40 +46,25 @@ func withoutChecksum(key string, stored []byte) ([]byte, error) {
 	if n < 0 || strings.Trim(string(stored[n:]), checksumDigits) != "" {
 		return stored, nil
 	}
-	if string(withChecksum(key, stored[:n])) != string(stored) {
-		return nil, fmt.Errorf("document %s is %w", strings.TrimPrefix(key, prefix), ErrDamaged)
+	if checksum(key, stored[:n]) != [checksumSize]byte(stored[n:]) {
+		return nil, damaged(key)
 	}
 	return stored[:n:n], nil
 }
 
-// Verify reads all documents of the member of etcd to which the store is connected, and returns ErrDamaged for one that is not as it was
-// written.
-func (s *Store) Verify(ctx context.Context) error {
-	leaders := Key(Service, "leader") + "/" // written by etcd's client
-	for from := Root; ; {
-		got, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(Root)), clientv3.WithLimit(verifyPage), clientv3.WithSerializable())
-		if err != nil {
-			return readError(err)
-		}
-		for _, kv := range got.Kvs {
-			key := string(kv.Key)
-			if strings.HasPrefix(key, leaders) {
-				continue
-			}
-			text, err := withoutChecksum(key, kv.Value)
-			if err == nil && !json.Valid(text) {
-				err = fmt.Errorf("document %s is %w", strings.TrimPrefix(key, prefix), ErrDamaged)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if !got.More {
-			return nil
-		}
-		from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
-	}
+func damaged(key string) error {
+	return fmt.Errorf("document %s is %w", strings.TrimPrefix(key, prefix), ErrDamaged)
 }
 
-// verifyPage is how many documents Verify reads at once: eight of the largest ones.
-const verifyPage = 8
+// Verify reads all documents, from the member of etcd to which the store is connected, and returns ErrDamaged for one that is not as it
+// was written.
+func (s *Store) Verify(ctx context.Context) error {
+	leaders := Key(Service, "leader") + "/" // written by etcd's client
+	_, err := s.each(ctx, Root, 0, func(d Doc) error {
+		if !strings.HasPrefix(d.Key, leaders) && !json.Valid(d.Value) {
+			return damaged(d.Key)
+		}
+		return nil
+	})
+	return err
+}

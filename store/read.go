@@ -221,29 +221,43 @@ func (s *Store) ByAge(ctx context.Context, below string) (docs []Doc, err error)
 	return docs, nil
 }
 
-// firstPage is how many documents All reads with its first request, maxPage the most of later
-// requests. pageBytes is the size in bytes that All aims at for a page.
+// firstPage is how many documents each reads with its first request, maxPage the most of later
+// requests. pageBytes is the size in bytes that each aims at for a page.
 const firstPage, maxPage, pageBytes = 16, 1000, 8 << 20
 
 // All returns every document below a prefix, sorted by key, as they are now or at a revision. The
 // returned revision is the one of the read. All reads in pages.
 func (s *Store) All(ctx context.Context, below string, at int64) (docs []Doc, revision int64, err error) {
+	revision, err = s.each(ctx, below, at, func(d Doc) error {
+		docs = append(docs, d)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return docs, revision, nil
+}
+
+// each calls take for every document below a prefix, as All returns them, until take returns an error.
+func (s *Store) each(ctx context.Context, below string, at int64, take func(Doc) error) (revision int64, err error) {
 	revision = at
 	for from, most := below, firstPage; ; {
 		page, more, now, err := s.page(ctx, below, from, most, revision)
 		if err != nil {
-			return nil, 0, err
+			return 0, err
 		}
 		if revision == 0 {
 			revision = now
 		}
-		docs = append(docs, page...)
-		if !more {
-			return docs, revision, nil
-		}
 		size := 1
 		for _, d := range page {
 			size += len(d.Value)
+			if err := take(d); err != nil {
+				return 0, err
+			}
+		}
+		if !more {
+			return revision, nil
 		}
 		from, most = page[len(page)-1].Key+"\x00", min(max(pageBytes*len(page)/size, 1), maxPage)
 	}
