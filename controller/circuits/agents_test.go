@@ -78,18 +78,23 @@ func routers(t *testing.T) (top *fabric.Topology, h1, h2 fabric.PortID) {
 	return top, h1, h2
 }
 
-// The first router of a path limits a reservation, and the second one keeps its rate. An agent of the source host limits in place of the
-// first router. Limits alone are sent when nothing else changes, and the whole list when they were not taken.
-func TestAgents(t *testing.T) {
+// loopOfRouters returns a loop for routers, with the crew of their agents, at the time now.
+func loopOfRouters(t *testing.T, now *time.Time) (l *Loop, c *crew, b *book, h1, h2 fabric.PortID) {
 	top, h1, h2 := routers(t)
-	b := &book{top: top}
+	b = &book{top: top}
 	b.Book, _ = reserve.NewBook(top, reserve.Limits{})
-	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
-	c := &crew{
+	c = &crew{
 		interfaces: map[fabric.MAC]points.Interface{mac(11): {Host: "r1", Dev: "eth1"}, mac(12): {Host: "r2", Dev: "eth1"}},
 		lists:      map[string]*agents.Reservations{}, limits: map[string]*agents.ReservationLimits{},
 	}
-	l := New(nil, c, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 7, Now: func() time.Time { return now }})
+	return New(nil, c, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 7, Now: func() time.Time { return *now }}), c, b, h1, h2
+}
+
+// The first router of a path limits a reservation, and the second one keeps its rate. An agent of the source host limits in place of the
+// first router. Limits alone are sent when nothing else changes, and the whole list when they were not taken.
+func TestAgents(t *testing.T) {
+	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	l, c, b, h1, h2 := loopOfRouters(t, &now)
 	if _, err := b.Admit(reserve.Request{ID: reserve.ID{Name: "copy"}, Source: end("1", h1), Destination: end("2", h2), Class: 1, Forward: 20 * unit.Mbit, Duration: time.Hour}, now); err != nil {
 		t.Fatal(err)
 	}
@@ -149,15 +154,8 @@ func TestAgents(t *testing.T) {
 
 // What a reservation of UDP offers is known although its queue is full: it gets that, and not twice what it had.
 func TestUnresponsive(t *testing.T) {
-	top, h1, h2 := routers(t)
-	b := &book{top: top}
-	b.Book, _ = reserve.NewBook(top, reserve.Limits{})
 	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
-	c := &crew{
-		interfaces: map[fabric.MAC]points.Interface{mac(11): {Host: "r1", Dev: "eth1"}, mac(12): {Host: "r2", Dev: "eth1"}},
-		lists:      map[string]*agents.Reservations{}, limits: map[string]*agents.ReservationLimits{},
-	}
-	l := New(nil, c, b, Options{Scheme: share.NewAdaptive(share.DefaultQuantum), Term: 7, Now: func() time.Time { return now }})
+	l, c, b, h1, h2 := loopOfRouters(t, &now)
 	if _, err := b.Admit(reserve.Request{
 		ID: reserve.ID{Name: "calls"}, Source: end("1", h1), Destination: end("2", h2), Class: 1, Forward: 10 * unit.Mbit, Duration: time.Hour,
 		Flows: []reserve.Flow{{Protocol: 17}},
