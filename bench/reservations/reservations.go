@@ -41,7 +41,7 @@ func Bench(d *bench.Draw) bench.Bench {
 const about = `**Left out**: hardware switches, links above 500 Mbit/s, layer-2 circuits and IPv6 (the tests have them), several paths for one
 reservation, cycles of another length than 1 s, reservations whose hosts have agents at another controller than the leader, OSCARS, and B4, SWAN and BwE, which
 cannot be had. Of the paper's tables 4.2 and 4.3 (30 and 40 %) the text is lost: their waveforms are ours, of the same character and within the sums of
-table 5.1. On routers and with TCP a random trial has 10 intervals, and at 100 Mbit/s 5, and not the 30 of the one with UDP at 5 Mbit/s. A smoke run (--quick)
+table 5.1. On routers and with TCP a random trial has 10 intervals, and at 100 Mbit/s 5, and not the 30 of the one with UDP at 5 Mbit/s. At 100 Mbit/s the lines of hosts are as fast as the machine. A smoke run (--quick)
 has few cases of each row, shorter intervals, and small networks in memory.
 
 The network is the paper's: six Open vSwitch bridges with the datapath in user space, or six Linux routers with agents in their place, five senders and

@@ -303,7 +303,7 @@ func (s scenario) network(m method) design {
 	d := thesis(s.factor * sharetest.LinkRate)
 	d.routers, d.scheme = s.row == "routers", m.scheme
 	if s.factor == fast {
-		// Emulated lines of hosts cost too much: with those of routers they took all of two processors, and Headgate had 95.9 % of the ideal.
+		// Emulated lines of hosts and of routers took all of two processors, and those of routers alone take half of them.
 		for i := range d.hosts {
 			d.hosts[i].rate = 0
 		}

@@ -118,12 +118,31 @@ func (p *place) isolate(ctx context.Context, do, how string, from []*control) er
 	if err != nil {
 		return err
 	}
-	for _, c := range from {
-		for _, way := range [][2]string{{host.String(), c.address}, {c.address, host.String()}} {
-			if out, err := p.lab.Node("router").Command(ctx, "ip", "rule", do, "from", way[0], "to", way[1], how).CombinedOutput(); err != nil {
-				return fmt.Errorf("ip rule %s: %w: %s", do, err, out)
-			}
+	return p.rules(ctx, do, how, between(host.String(), from))
+}
+
+// between returns the ways between an address and some controllers, from the first to the second of a pair.
+func between(address string, controllers []*control) (ways [][2]string) {
+	for _, c := range controllers {
+		ways = append(ways, [2]string{address, c.address}, [2]string{c.address, address})
+	}
+	return ways
+}
+
+// rules adds or deletes the router's rules for packets on some ways (isolate).
+func (p *place) rules(ctx context.Context, do, how string, ways [][2]string) error {
+	for _, way := range ways {
+		if err := p.router(ctx, "rule", do, "from", way[0], "to", way[1], how); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// router runs ip(8) on the router.
+func (p *place) router(ctx context.Context, args ...string) error {
+	if out, err := p.lab.Node("router").Command(ctx, "ip", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,25 +86,11 @@ func (d damaging) String() string { return d.file + " " + damages[d.kind].name }
 
 // copyDamaged replaces a folder by a copy of another one, with the damage.
 func (d damaging) copyDamaged(from, to string, draw *bench.Draw) error {
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
-	// CopyFS creates files that others may read.
-	if err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		return os.Chmod(filepath.Join(to, name), info.Mode().Perm())
-	}); err != nil {
-		return err
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil { // with modes: keys are secret
+		return fmt.Errorf("cp: %w: %s", err, out)
 	}
 	file := filepath.Join(to, d.file)
 	text, err := os.ReadFile(file)

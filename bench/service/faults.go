@@ -60,13 +60,7 @@ var faults = []fault{
 	}},
 	{name: "partition", inject: func(ctx context.Context, c *control) (func() error, error) {
 		// On the router's side, which has only the route to the controller's link.
-		link := func(state string) error {
-			out, err := c.place.lab.Node("router").Command(ctx, "ip", "link", "set", "dev", c.name, state).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("ip link set %s: %w: %s", state, err, out)
-			}
-			return nil
-		}
+		link := func(state string) error { return c.place.router(ctx, "link", "set", "dev", c.name, state) }
 		return func() error { return link("up") }, link("down")
 	}},
 	{name: "clock-skew", setting: setting{clocks: true}, stays: true, anew: true, inject: func(_ context.Context, c *control) (func() error, error) {

@@ -102,12 +102,17 @@ func (a *asking) twoTenants(ctx context.Context) (w walked, err error) {
 }
 
 func (a *asking) tokenOf(ctx context.Context, body map[string]any) (string, error) {
+	made, err := a.newToken(ctx, body)
+	return made.Token, err
+}
+
+// newToken creates a token.
+func (a *asking) newToken(ctx context.Context, body map[string]any) (made struct{ ID, Token string }, err error) {
 	text, err := a.must(ctx, http.MethodPost, "/v1/tokens", body)
-	var made struct{ Token string }
 	if err == nil {
 		err = json.Unmarshal(text, &made)
 	}
-	return made.Token, err
+	return made, err
 }
 
 func walk(ctx context.Context, r *bench.Run) (err error) {

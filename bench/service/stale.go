@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -45,13 +46,13 @@ type cut struct {
 // cuts are the 12 ways. The last one ends the session, and is not mended.
 var cuts = []cut{
 	{"dropped", "packets between viewer and controller vanish", func(ctx context.Context, v *viewing) (func() error, error) {
-		return v.lose(ctx, "blackhole", v.caller, v.at.address, true)
+		return v.lose(ctx, "blackhole", between(v.caller, []*control{v.at})...)
 	}},
 	{"responses-dropped", "packets from the controller to the viewer vanish", func(ctx context.Context, v *viewing) (func() error, error) {
-		return v.lose(ctx, "blackhole", v.at.address, v.caller, false)
+		return v.lose(ctx, "blackhole", [2]string{v.at.address, v.caller})
 	}},
 	{"unreachable", "the controller is unreachable, with an ICMP error", func(ctx context.Context, v *viewing) (func() error, error) {
-		return v.lose(ctx, "unreachable", v.caller, v.at.address, true)
+		return v.lose(ctx, "unreachable", between(v.caller, []*control{v.at})...)
 	}},
 	{"link-down", "the viewer's link is down", func(ctx context.Context, v *viewing) (func() error, error) {
 		link := func(state string) error { return v.router(ctx, "link", "set", "dev", "caller", state) }
@@ -69,30 +70,14 @@ var cuts = []cut{
 		}, v.at.stop(syscall.SIGKILL)
 	}},
 	{"minority", "the controller is cut off from the two others", func(ctx context.Context, v *viewing) (func() error, error) {
-		var mends []func() error
-		var errs []error
-		for _, c := range v.others(v.at) {
-			mend, err := v.lose(ctx, "blackhole", v.at.address, c.address, true)
-			mends, errs = append(mends, mend), append(errs, err)
-		}
-		return func() error { return errors.Join(mends[0](), mends[1]()) }, errors.Join(errs...)
+		return v.lose(ctx, "blackhole", between(v.at.address, v.others(v.at))...)
 	}},
 	{"agent-dropped", "packets between agent and controllers vanish", func(ctx context.Context, v *viewing) (func() error, error) {
-		return func() error { return v.isolate(ctx, "del", "blackhole", v.controllers) }, v.isolate(ctx, "add", "blackhole", v.controllers)
+		return v.lose(ctx, "blackhole", between(v.host, v.controllers)...)
 	}},
 	{"reports-dropped", "packets from the agent to the controllers vanish", func(ctx context.Context, v *viewing) (func() error, error) {
-		var mends []func() error
-		var errs []error
-		for _, c := range v.controllers {
-			mend, err := v.lose(ctx, "blackhole", v.host, c.address, false)
-			mends, errs = append(mends, mend), append(errs, err)
-		}
-		return func() (err error) {
-			for _, mend := range mends {
-				err = errors.Join(err, mend())
-			}
-			return err
-		}, errors.Join(errs...)
+		ways := between(v.host, v.controllers)
+		return v.lose(ctx, "blackhole", slices.DeleteFunc(ways, func(way [2]string) bool { return way[1] == v.host })...)
 	}},
 	{"agent-stopped", "the agent's process is stopped", func(_ context.Context, v *viewing) (func() error, error) {
 		return suspend(v.agent.agent.Process.Pid)
@@ -190,11 +175,7 @@ func (p *place) view(ctx context.Context) (v *viewing, err error) {
 		}
 	}()
 	operator := p.ask(v.at)
-	text, err := operator.must(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "viewer", "role": "operator"})
-	var made struct{ ID, Token string }
-	if err == nil {
-		err = json.Unmarshal(text, &made)
-	}
+	made, err := operator.newToken(ctx, map[string]any{"name": "viewer", "role": "operator"})
 	if err != nil {
 		return nil, err
 	}
@@ -239,23 +220,9 @@ func (v *viewing) command(ctx context.Context, args ...string) (*lab.Cmd, error)
 	return c, err
 }
 
-func (v *viewing) router(ctx context.Context, args ...string) error {
-	if out, err := v.lab.Node("router").Command(ctx, "ip", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return nil
-}
-
-// lose makes the router lose packets between two addresses, of one direction or of both.
-func (v *viewing) lose(ctx context.Context, how, from, to string, both bool) (mend func() error, err error) {
-	rule := func(do string) error {
-		err := v.router(ctx, "rule", do, "from", from, "to", to, how)
-		if both {
-			err = errors.Join(err, v.router(ctx, "rule", do, "from", to, "to", from, how))
-		}
-		return err
-	}
-	return func() error { return rule("del") }, rule("add")
+// lose makes the router lose packets on some ways.
+func (v *viewing) lose(ctx context.Context, how string, ways ...[2]string) (mend func() error, err error) {
+	return func() error { return v.rules(ctx, "del", how, ways) }, v.rules(ctx, "add", how, ways)
 }
 
 // surfaces are where a viewer sees rates. Each returns "" when it shows current ones, or what it says instead.
@@ -321,12 +288,7 @@ func openTop(ctx context.Context, v *viewing) (func() (string, error), error) {
 
 // openLive opens a live stream of the host.
 func openLive(ctx context.Context, v *viewing) (func() (string, error), error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.login.url+"/v1/live?see=/v1/hosts/host", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+v.login.token)
-	got, err := v.login.client.Do(r)
+	events, err := v.login.stream(ctx, "/v1/live?see=/v1/hosts/host")
 	if err != nil {
 		return nil, err
 	}
@@ -334,8 +296,8 @@ func openLive(ctx context.Context, v *viewing) (func() (string, error), error) {
 	var says atomic.Value
 	says.Store("no response yet")
 	go func() {
-		defer got.Body.Close()
-		s := bufio.NewScanner(got.Body)
+		defer events.Close()
+		s := bufio.NewScanner(events)
 		s.Buffer(nil, 1<<20)
 		for s.Scan() {
 			heard.Store(time.Now().UnixNano())
