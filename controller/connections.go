@@ -15,7 +15,7 @@ var (
 	clientConnections = connlimit.Bounds{Unknown: 1024, UnknownOf: 256, Known: 256}
 	// agentConnections are those of agents. A peer is known by its certificate; an agent that reconnects may have an earlier connection. Thousands of agents
 	// behind one address may connect again at once, and a connection costs 10 to 20 KB before its handshake.
-	agentConnections = connlimit.Bounds{Unknown: 8192, UnknownOf: 4096, Known: 3}
+	agentConnections = connlimit.Bounds{Unknown: 8192, UnknownOf: 4096, Known: 3, Young: 256}
 )
 
 const (

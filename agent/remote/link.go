@@ -27,11 +27,14 @@ import (
 const (
 	// keepaliveInterval and keepaliveTimeout detect within 10 s that a controller is unreachable.
 	keepaliveInterval, keepaliveTimeout = 5 * time.Second, 5 * time.Second
-	dialTimeout                         = 2 * time.Second
 	// firstPause and lastPause bound the delay before a connection to another controller. Each
 	// agent adds a random part, so that thousands of agents do not connect at once.
 	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
-	maxMessageSize        = 32 << 20
+	// firstDial and lastDial bound the time that a connection may take, which doubles with the pause: the first, as another controller may answer. With
+	// 2 s for each, of 10,000 agents that connected at once to one controller none was connected after a minute: each gave up before its handshake was
+	// complete, and began anew.
+	firstDial, lastDial = 2 * time.Second, 20 * time.Second
+	maxMessageSize      = 32 << 20
 	// window is the flow-control window, the most bytes in flight from a controller: the documents
 	// of a host with 16,000 groups are 3 MB. A fixed window disables gRPC's bandwidth estimation,
 	// which sends a ping for each message of the controller.
@@ -100,7 +103,7 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		at := id.nextController(failed)
-		err = pki.WithClock(l.runStream(ctx, id, at))
+		err = pki.WithClock(l.runStream(ctx, id, at, min(pause*(firstDial/firstPause), lastDial)))
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -127,8 +130,8 @@ func randomController(all []string, failed string) string {
 	return others[rand.IntN(len(others))]
 }
 
-// runStream runs one stream until it ends.
-func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
+// runStream runs one stream until it ends. The connection may take as long as dial.
+func (l *Link) runStream(ctx context.Context, id Identity, at string, dial time.Duration) error {
 	tls, err := pki.Client(&id.KeyPair, id.Authority)
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
 	}
 	l.DesiredState.setAuthority(pki.Hash(authority))
 	options := []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(tls)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dial}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveInterval, Timeout: keepaliveTimeout, PermitWithoutStream: true}),
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize), grpc.MaxCallSendMsgSize(maxMessageSize))}

@@ -207,6 +207,7 @@ type got struct {
 	retransmissions uint64
 	lost            float64     // of what QoS flows sent, in percent
 	seconds         [][]float64 // by flow
+	again           []string    // the seconds in which retransmissions were counted
 }
 
 // smoke reports whether a smoke run has the case.
@@ -264,6 +265,9 @@ func (s scenario) run(ctx context.Context, r *bench.Run) error {
 			sheet.Note(id+"/qos", "QoS flows got %v, and lost %.2f %% of what they sent; all got %v", unit.Rate(g.rate), g.lost, unit.Rate(g.all))
 			if s.methods == nil && s.protocol == traffic.TCP {
 				sheet.Set(id+"/retransmissions", float64(g.retransmissions))
+				if len(g.again) > 0 {
+					sheet.Note(id+"/retransmissions", "%s", strings.Join(g.again, "; "))
+				}
 			}
 		}
 		if queues != nil && m.name != queueMethod.name && s.methods != nil {
@@ -376,6 +380,7 @@ func (s scenario) judge(result *traffic.Result, quick bool) (g got, err error) {
 			sent, lost = sent+float64(part.Datagrams), lost+float64(part.LostDatagrams)
 			if offered[i] <= f.Reserved {
 				g.retransmissions += part.Retransmits
+				g.again = append(g.again, retransmitted(flow, from, to)...)
 			}
 		}
 	}
@@ -390,6 +395,16 @@ func (s scenario) judge(result *traffic.Result, quick bool) (g got, err error) {
 		g.lost = 100 * lost / sent
 	}
 	return g, nil
+}
+
+// retransmitted names the seconds of a part in which a flow retransmitted.
+func retransmitted(flow *traffic.FlowResult, from, to time.Duration) (all []string) {
+	for _, iv := range flow.Intervals {
+		if at := time.Duration(iv.StartSeconds * float64(time.Second)); iv.Retransmits > 0 && at >= from && at < to {
+			all = append(all, fmt.Sprintf("%s %d in second %d of its %.0f, of which %d arrived twice", flow.Name, iv.Retransmits, int((at-from).Seconds()), (to-from).Seconds(), iv.Duplicates))
+		}
+	}
+	return all
 }
 
 // queue puts the paper's queues at the bottleneck, at port 3 of s2 (section 5.1.1): HTB with a minimum rate for each, and the rate of the link

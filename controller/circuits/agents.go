@@ -29,10 +29,6 @@ type Agents interface {
 	Measured(last time.Duration) map[string]points.Measured
 }
 
-// backlogged is the part of a second in which a queue was not empty, above which its sender would send more than it may,
-// chosen for Headgate: a TCP connection at its limit has 0.97 to 1.
-const backlogged = 0.9
-
 // places are where agents can limit traffic.
 type places struct {
 	hosts   map[fabric.PortID]points.Interface // by the port of the network
@@ -158,10 +154,11 @@ type told struct {
 	counted  map[string]counted
 }
 
-// counted adds up what agents measured of a direction: bytes, and the time that they measured.
+// counted adds up what agents measured of a direction: bytes, and the time that they measured. It knows what of it was hidden by a limit.
 type counted struct {
 	offered, delivered uint64
 	at                 time.Duration
+	waiting            waiting
 }
 
 // reading returns the part of it that each of several flows has.
@@ -212,7 +209,7 @@ func sameDirections(a, b []points.Direction) bool {
 }
 
 // heard takes the readings of what agents limit, of the time before the last part of the cycle and of that. A direction of several flows has
-// equal parts, and one whose queue is never empty offers twice what it may send, so that it gets more if there is more. Of one of UDP it is known what it
+// equal parts. One whose queue is never empty may want more than it offers (waiting). Of one of UDP it is known what it
 // offers: with twice of it, flows of a high class had twice what they sent, and others on a full link of 100 Mbit/s nothing but what they had reserved.
 func (l *Loop) heard() {
 	measured := l.agents.Measured(l.interval * lastPart / wholePart)
@@ -230,10 +227,12 @@ func (l *Loop) heard() {
 			}
 			parts = []points.Part{{}} // counters begin at 0
 		}
+		least := unit.Rate(0)
+		if ok && !limited.unresponsive {
+			least = sum.waiting.least(m.Offered(), m.Limit, m.Queued)
+		}
 		for _, p := range parts {
-			if m.Queued > backlogged && !limited.unresponsive {
-				p.Offered = max(p.Offered, 2*m.Limit)
-			}
+			p.Offered = max(p.Offered, least)
 			sum.add(p)
 			for _, f := range flows {
 				l.taken = append(l.taken, sum.reading(f, uint64(len(flows))))

@@ -21,6 +21,15 @@ type Measured struct {
 	Limit unit.Rate
 }
 
+// Offered is the mean rate at which packets arrived.
+func (m Measured) Offered() unit.Rate {
+	var sum, period float64
+	for _, p := range m.Parts {
+		sum, period = sum+float64(p.Offered)*p.Period.Seconds(), period+p.Period.Seconds()
+	}
+	return unit.Rate(sum / max(period, 1e-9))
+}
+
 // Part is a part of a cycle.
 type Part struct {
 	// Offered is the rate at which packets arrived at the queue, Delivered the rate at which they left it.

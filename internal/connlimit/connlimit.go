@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Bounds are numbers of connections.
@@ -17,12 +19,20 @@ type Bounds struct {
 	Unknown, UnknownOf int
 	// Known is how many connections one known peer may have.
 	Known int
+	// Young is how many connections may be in their handshakes before others wait in the kernel, 0 if there is no bound. Thousands of handshakes at once
+	// all end late, after their peers have given up.
+	Young int
 }
+
+// A connection is in its handshake until its peer is known, but for no longer than silentTime if it sends nothing, and activeTime if it does, so that
+// strangers hold others up for less than a second: 4,096 of them wait in the kernel. A handshake takes a millisecond of a processor.
+const silentTime, activeTime = 20 * time.Millisecond, 500 * time.Millisecond
 
 // Listener is a listener with bounds.
 type Listener struct {
 	net.Listener
 	bounds Bounds
+	young  chan struct{} // has an element for each connection in its handshake
 
 	mu  sync.Mutex
 	all *list.List            // connections of unknown peers, the oldest first
@@ -31,7 +41,7 @@ type Listener struct {
 
 // New bounds the connections of a listener.
 func New(l net.Listener, b Bounds) *Listener {
-	return &Listener{Listener: l, bounds: b, all: list.New(), of: map[string]*list.List{}}
+	return &Listener{Listener: l, bounds: b, young: make(chan struct{}, b.Young), all: list.New(), of: map[string]*list.List{}}
 }
 
 // Accept accepts a connection, and closes the oldest of an unknown peer if there are too many.
@@ -41,6 +51,17 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	conn := &connection{Conn: c, listener: l}
+	if l.bounds.Young > 0 {
+		l.young <- struct{}{}
+		conn.grownUp = sync.OnceFunc(func() { <-l.young })
+		time.AfterFunc(silentTime, func() {
+			if conn.sent.Load() {
+				time.AfterFunc(activeTime-silentTime, conn.grownUp)
+			} else {
+				conn.grownUp()
+			}
+		})
+	}
 	l.mu.Lock()
 	conn.inAll = l.all.PushBack(conn)
 	conn.join("address " + source(c.RemoteAddr()))
@@ -75,6 +96,8 @@ func source(a net.Addr) string {
 type connection struct {
 	net.Conn
 	listener *Listener
+	grownUp  func()      // ends its handshake; nil if nobody waits for that
+	sent     atomic.Bool // the peer has sent something
 
 	// These are guarded by the listener's mutex.
 	peer        string
@@ -106,8 +129,25 @@ func (c *connection) leave() {
 	}
 }
 
+// Read reads what the peer sends.
+func (c *connection) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	if n > 0 && !c.sent.Load() {
+		c.sent.Store(true)
+	}
+	return n, err
+}
+
+// ended ends the handshake, if it has not ended.
+func (c *connection) ended() {
+	if c.grownUp != nil {
+		c.grownUp()
+	}
+}
+
 // Close closes the connection.
 func (c *connection) Close() error {
+	c.ended()
 	c.listener.mu.Lock()
 	c.leave()
 	c.listener.mu.Unlock()
@@ -116,6 +156,7 @@ func (c *connection) Close() error {
 
 // identify notes who the peer is.
 func (c *connection) identify(peer string) {
+	c.ended()
 	l := c.listener
 	l.mu.Lock()
 	if c.inOf == nil || c.peer == peer { // closed, or known already

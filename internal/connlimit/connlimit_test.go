@@ -42,7 +42,7 @@ func listen(t *testing.T, b Bounds) *Listener {
 
 // A new connection closes the oldest of an unknown peer, and never one of a known peer.
 func TestUnknown(t *testing.T) {
-	for name, b := range map[string]Bounds{"all": {3, 10, 10}, "of one address": {10, 3, 10}} {
+	for name, b := range map[string]Bounds{"all": {3, 10, 10, 0}, "of one address": {10, 3, 10, 0}} {
 		l := listen(t, b)
 		known, server := open(t, l)
 		Identify(server, "operator")
@@ -64,7 +64,7 @@ func TestUnknown(t *testing.T) {
 
 // A known peer has a bound of its own, and connections that end make room.
 func TestKnown(t *testing.T) {
-	l := listen(t, Bounds{10, 10, 2})
+	l := listen(t, Bounds{10, 10, 2, 0})
 	var clients []net.Conn
 	for _, peer := range []string{"a", "a", "b", "a"} {
 		c, s := open(t, l)
@@ -93,4 +93,60 @@ func TestSource(t *testing.T) {
 			t.Errorf("%s: %s", a, got)
 		}
 	}
+}
+
+// No more connections than Young are in their handshakes: others wait until one is known, closed, or takes too long.
+func TestYoung(t *testing.T) {
+	l := listen(t, Bounds{100, 100, 100, 1})
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	dial()
+	first := <-accepted
+	for what, end := range map[string]func(net.Conn) error{
+		"known":  func(c net.Conn) error { Identify(c, "a"); return nil },
+		"closed": net.Conn.Close,
+		"silent": func(net.Conn) error { time.Sleep(silentTime); return nil },
+	} {
+		dial()
+		if err := end(first); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case first = <-accepted:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("after the first connection is %s no other is accepted", what)
+		}
+	}
+	for range 5 { // the machine may stop for silentTime at any moment
+		sender := dial()
+		first = <-accepted
+		if _, err := sender.Write([]byte{0}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := first.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		dial()
+		if <-accepted; time.Since(began) > activeTime/2 {
+			return
+		}
+	}
+	t.Errorf("while one sends, the next is accepted at once")
 }

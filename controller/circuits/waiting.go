@@ -1,0 +1,54 @@
+package circuits
+
+import "headgate.dev/headgate/unit"
+
+// Constants of waiting, chosen for Headgate from 400 readings of routers at 100 Mbit/s.
+const (
+	// backlogged is the part of a second in which a queue was not empty, above which its sender may want to send more than it may. A TCP connection
+	// at its limit has 0.96 to 1. One that has all it wants has that too if its limit is hardly above it.
+	backlogged = 0.95
+	// A sender has leastRoom above what it wants, so that it shows if it wants more. If it took a burst for that, it gets twice as much, up to mostRoom,
+	// and half of what it has more than leastRoom is gone after 1/roomDecay cycles.
+	leastRoom, mostRoom, roomDecay = 0.03, 0.12, 1. / 64
+	// usedRoom is the part of the room above which a sender wants more.
+	usedRoom = 2. / 3
+	// takesMore is how much more than its former limit a sender offers that wanted more.
+	takesMore = 1.1
+)
+
+// waiting is what is known of a sender whose packets wait in the queue of an agent. TCP offers hardly more than it may send, so that a full queue hides what
+// it wants: a higher limit shows it.
+type waiting struct {
+	wants float64 // what it offered when it had room, in bit/s, 0 if it never had
+	room  float64 // part of wants that its limit is to be above it
+	asked float64 // the limit under which it was taken to want more, 0 if it was not in the last cycle
+}
+
+// least returns the least that the sender wants. queued is the part of the cycle in which its queue was not empty. A sender whose queue is full has twice
+// its limit, so that it gets more if there is more, unless it has room above what it wants and does not use it: without that a sender at 98 % of its limit had
+// twice as much in 43 of 60 cycles, and those of lower classes went without (routers at 100 Mbit/s with TCP: they had 93.7 % of what they could have).
+func (w *waiting) least(offered, limit unit.Rate, queued float64) unit.Rate {
+	o, l := float64(offered), float64(limit)
+	full := queued > backlogged
+	w.room = max(leastRoom, w.room-(w.room-leastRoom)*roomDecay)
+	if w.asked > 0 && l >= takesMore*w.asked && o < takesMore*w.asked { // it did not want more
+		w.wants, w.room = o, min(2*w.room, mostRoom)
+	}
+	w.asked = 0
+	switch {
+	case full && l >= w.wants && o > (1+usedRoom*w.room)*w.wants:
+		w.asked = l
+		return 2 * limit
+	case !full || l >= w.wants:
+		w.sees(o)
+	}
+	return unit.Rate((1 + w.room) * w.wants)
+}
+
+// sees takes what it offers while it has room: a mean over a few cycles, as TCP sends in bursts, and at once a rate that differs from it.
+func (w *waiting) sees(offered float64) {
+	if offered > w.wants/takesMore && offered < w.wants*takesMore {
+		offered = w.wants + (offered-w.wants)/4
+	}
+	w.wants = offered
+}
