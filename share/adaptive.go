@@ -61,7 +61,11 @@ type Adaptive struct {
 	changed []int
 	frame   unit.Rate
 	ends    []unit.Rate // of the next cycle, nil if they are not known
+	wants   []unit.Rate // for the next cycle, nil if nothing is known
 	busy    []bool      // by link: flows claim more than half of it
+	// free is what links are to leave free in the next cycle, nil for nothing, and drained reports that some do in this one.
+	free    []unit.Rate
+	drained bool
 
 	links           linkAllocator
 	left            []unit.Rate // scratch of shares, by link
@@ -74,6 +78,8 @@ var (
 	_ Replacer = (*Adaptive)(nil)
 	_ Ender    = (*Adaptive)(nil)
 	_ Tighter  = (*Adaptive)(nil)
+	_ Drainer  = (*Adaptive)(nil)
+	_ Wanter   = (*Adaptive)(nil)
 )
 
 // NewAdaptive returns a scheme without flows. A limit rises only by more than the quantum, a part
@@ -87,6 +93,32 @@ func (a *Adaptive) CountsFrames(each unit.Rate) { a.frame = each }
 
 // End implements Ender.
 func (a *Adaptive) End(offered []unit.Rate) { a.ends = offered }
+
+// Want implements Wanter.
+func (a *Adaptive) Want(least []unit.Rate) { a.wants = least }
+
+// Drain implements Drainer.
+func (a *Adaptive) Drain(free []unit.Rate) { a.free = free }
+
+// capacities are those of the links without what they are to leave free.
+func (a *Adaptive) capacities() (all []unit.Rate, drained bool) {
+	free := a.free
+	a.free = nil
+	if len(free) != len(a.net.Capacities) || !slices.ContainsFunc(free, func(r unit.Rate) bool { return r > 0 }) {
+		return a.net.Capacities, false
+	}
+	all = slices.Clone(a.net.Capacities)
+	spare := slices.Clone(all)
+	for i, f := range a.net.Flows {
+		for _, l := range f.Links {
+			spare[l] -= min(spare[l], min(a.claims[i].Demand, reservation(f)))
+		}
+	}
+	for l := range all {
+		all[l] -= min(free[l], spare[l])
+	}
+	return all, true
+}
 
 // SetNetwork implements Scheme. A new flow begins with at least its reservation, where the
 // reservations fit; new best-effort traffic begins with a part of what is left.
@@ -156,7 +188,13 @@ func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
 			a.flows[i].next(float64(offered[i]), float64(ends[i]), float64(a.limits[i]), float64(reservation(f)), a.floors[i])
 		}
 	}
-	a.ends = nil
+	if a.wants != nil {
+		checkOffered(a.wants, len(a.flows))
+		for i, least := range a.wants {
+			a.flows[i].wants = float64(least)
+		}
+	}
+	a.ends, a.wants = nil, nil
 }
 
 // Changed returns the indices of the flows whose limit the last call of Cycle or SetNetwork
@@ -209,11 +247,13 @@ func (a *Adaptive) divide(fresh map[int]bool) {
 		a.claims[i].Demand = claim
 	}
 	a.changed = a.changed[:0:0]
-	if same {
+	capacities, drained := a.capacities()
+	if same = same && !drained && !a.drained; same {
 		return // the limits that follow are those in force
 	}
-	rates := a.links.allocate(a.net.Capacities, Priority, a.claims)
-	promised, slack := a.shares(rates)
+	a.drained = drained
+	rates := a.links.allocate(capacities, Priority, a.claims)
+	promised, slack := a.shares(capacities, rates)
 	for i, least := range rates {
 		// Any limit from the allocated rate up to the slack is right, so one that is in force
 		// remains. A new one lies in the middle of the slack, far from both ends.
@@ -232,8 +272,8 @@ func (a *Adaptive) divide(fresh map[int]bool) {
 // shares divides the capacity that no flow claims. First each flow gets what is promised of its reservation, so that one that wakes on a link
 // that is not full loses nothing, and best effort what reservations leave, or half of it while it sleeps. The rest is divided in proportion to the
 // rates: each flow gets the least of its parts of the links that it crosses, so that one that grows beyond its reservation is not held back.
-func (a *Adaptive) shares(rates []unit.Rate) (promised, slack []unit.Rate) {
-	a.left, a.sums = append(a.left[:0], a.net.Capacities...), sized(a.sums, len(a.net.Capacities))
+func (a *Adaptive) shares(capacities, rates []unit.Rate) (promised, slack []unit.Rate) {
+	a.left, a.sums = append(a.left[:0], capacities...), sized(a.sums, len(capacities))
 	left, sums := a.left, a.sums
 	for i, f := range a.net.Flows {
 		for _, l := range f.Links {
@@ -242,7 +282,7 @@ func (a *Adaptive) shares(rates []unit.Rate) (promised, slack []unit.Rate) {
 		}
 	}
 	a.busy = sized(a.busy, len(left))
-	for l, capacity := range a.net.Capacities {
+	for l, capacity := range capacities {
 		a.busy[l] = left[l] < capacity/tightOver
 	}
 	a.promised, a.slack = sized(a.promised, len(rates)), sized(a.slack, len(rates))
@@ -275,4 +315,6 @@ func (a *Adaptive) shares(rates []unit.Rate) (promised, slack []unit.Rate) {
 }
 
 // rate is the claim in bits per second.
-func (d *demand) rate() unit.Rate { return unit.Rate(min(d.claim, float64(Unlimited)) + 0.5) }
+func (d *demand) rate() unit.Rate {
+	return unit.Rate(min(max(d.claim, d.wants), float64(Unlimited)) + 0.5)
+}

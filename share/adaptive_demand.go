@@ -61,23 +61,26 @@ type demand struct {
 	// unresponsive: what it offers is what it wants. It is not probed, has headroom only while it rises on and on, and has the whole reservation only until it was
 	// measured for a cycle. What it used before says nothing.
 	unresponsive bool
-	claim        float64
-	headroom     float64
-	probing      int     // cycles that headroom remains
-	base         float64 // the level before the probe
-	taken        float64 // the mean offered rate of the probe
-	wait         int     // cycles until the next probe
-	backoff      int
-	attains      float64 // part of its limit that the flow attains, 0 if it does not follow its limit
-	above        int     // successive cycles above the limit
-	rises        int     // successive cycles with a rise
-	falls        int     // successive falls near the limit
-	steady       int     // cycles since the latest change
-	waking       bool    // the reservation is returned until the probe ends
-	whole        int     // cycles that the reservation remains whole
-	cuts         int     // successive seizures, each within trendMemory cycles of the former
-	apart        int     // cycles since the latest of them
-	follows      float64 // part of its limit that a flow attains that was seen to follow it, 0 if none; ends with whole
+	// wants is the least that the flow is known to want in this cycle, 0 if nothing is known. What it offers beside that is no sample of another rate: it
+	// would count as noise, and the fall after it as a seizure.
+	wants    float64
+	claim    float64
+	headroom float64
+	probing  int     // cycles that headroom remains
+	base     float64 // the level before the probe
+	taken    float64 // the mean offered rate of the probe
+	wait     int     // cycles until the next probe
+	backoff  int
+	attains  float64 // part of its limit that the flow attains, 0 if it does not follow its limit
+	above    int     // successive cycles above the limit
+	rises    int     // successive cycles with a rise
+	falls    int     // successive falls near the limit
+	steady   int     // cycles since the latest change
+	waking   bool    // the reservation is returned until the probe ends
+	whole    int     // cycles that the reservation remains whole
+	cuts     int     // successive seizures, each within trendMemory cycles of the former
+	apart    int     // cycles since the latest of them
+	follows  float64 // part of its limit that a flow attains that was seen to follow it, 0 if none; ends with whole
 
 	over     int     // cycles in which the target was below the claim
 	former   float64 // the claim before the latest seizure

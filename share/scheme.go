@@ -82,6 +82,18 @@ type Ender interface {
 	End(offered []unit.Rate)
 }
 
+// Wanter is a Scheme that can use what is known of flows that offer less than they want, because their limits hold them.
+type Wanter interface {
+	// Want tells the next Cycle or CycleOn, in the order of its offered rates, the least that each flow wants; 0 if that is what it offers.
+	Want(least []unit.Rate)
+}
+
+// Drainer is a Scheme that can leave a part of links free for a cycle, so that queues there empty.
+type Drainer interface {
+	// Drain tells the next Cycle or CycleOn how much of each link is to be free, in the order of its capacities. What is reserved and claimed is not taken for it.
+	Drain(free []unit.Rate)
+}
+
 // CycleOn replaces the network of a scheme and ends a cycle.
 func CycleOn(s Scheme, n ReservedNetwork, offered []unit.Rate) (limits []unit.Rate) {
 	if r, ok := s.(Replacer); ok {

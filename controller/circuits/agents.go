@@ -162,8 +162,8 @@ type counted struct {
 }
 
 // reading returns the part of it that each of several flows has.
-func (c counted) reading(f cycle.FlowID, parts uint64) cycle.Reading {
-	return cycle.Reading{Flow: f, At: c.at, Offered: c.offered / parts, Delivered: c.delivered / parts}
+func (c counted) reading(f cycle.FlowID, parts uint64, wants unit.Rate) cycle.Reading {
+	return cycle.Reading{Flow: f, At: c.at, Offered: c.offered / parts, Delivered: c.delivered / parts, Wants: wants / unit.Rate(parts)}
 }
 
 func (c *counted) add(p points.Part) {
@@ -227,15 +227,14 @@ func (l *Loop) heard() {
 			}
 			parts = []points.Part{{}} // counters begin at 0
 		}
-		least := unit.Rate(0)
+		wants := unit.Rate(0)
 		if ok && !limited.unresponsive {
-			least = sum.waiting.least(m.Offered(), m.Limit, m.Queued)
+			wants = sum.waiting.least(m.Offered(), m.Limit, m.Queued > backlogged)
 		}
 		for _, p := range parts {
-			p.Offered = max(p.Offered, least)
 			sum.add(p)
 			for _, f := range flows {
-				l.taken = append(l.taken, sum.reading(f, uint64(len(flows))))
+				l.taken = append(l.taken, sum.reading(f, uint64(len(flows)), wants))
 			}
 		}
 		l.told.counted[key] = sum

@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/fabric/reserve"
 	"headgate.dev/headgate/fabric/reserve/cycle"
 	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.
@@ -277,9 +278,9 @@ func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) {
 		if c.senders.observe(r, c.Rate) {
 			l.turned = append(l.turned, i)
 		}
-		parts := uint64(len(c.flows))
+		parts, wants := uint64(len(c.flows)), c.senders.wants(r, c.Rate)
 		for _, f := range c.flows {
-			l.taken = append(l.taken, cycle.Reading{Flow: f.FlowID, Index: f.index, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts})
+			l.taken = append(l.taken, cycle.Reading{Flow: f.FlowID, Index: f.index, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts, Wants: wants / unit.Rate(parts)})
 		}
 	}
 }

@@ -23,6 +23,7 @@ type senders struct {
 	unresponsive bool
 	known        bool // by the protocol
 	over         int  // readings in a row above overLimit
+	waiting      waiting
 }
 
 // sendersOf returns what the protocols of a circuit say of its senders. Those of what is not reserved are taken to be unresponsive until they
@@ -51,4 +52,13 @@ func (s *senders) observe(r live.CircuitReading, limit unit.Rate) (turned bool) 
 		}
 	}
 	return s.unresponsive != was
+}
+
+// wants returns the least that the senders of a circuit want after a reading, 0 if that is what they offer. TCP whose packets are dropped sends less than it
+// wants, and for some seconds less than it may.
+func (s *senders) wants(r live.CircuitReading, limit unit.Rate) unit.Rate {
+	if s.unresponsive || r.Interval == 0 || limit == 0 {
+		return 0
+	}
+	return s.waiting.dropped(r.Offered, limit, r.Passed < r.Offered)
 }

@@ -538,7 +538,7 @@ func TestSharedMeters(t *testing.T) {
 }
 
 // The band of a meter: whole kbit/s that are not less than the rate, 40 ms, a fifth or half a second of it, and no bucket of less than two frames. For TCP a bucket
-// is no larger than 32 frames, 40 ms of the rate, or 20 ms of the link.
+// is no larger than 32 frames, 40 ms of the rate, or 20 ms of the link, and for UDP than 5 ms of the link.
 func TestMeterBand(t *testing.T) {
 	for _, c := range []struct {
 		rate               unit.Rate
@@ -551,6 +551,9 @@ func TestMeterBand(t *testing.T) {
 		{unit.Gbit, false, true, 0, 1e6, 2e5},
 		{unit.Gbit, true, true, 0, 1e6, 4e4},
 		{unit.Gbit, true, true, 10 * unit.Gbit, 1e6, 4e4},
+		{unit.Gbit, true, true, unit.Gbit, 1e6, 5e3},
+		{10 * unit.Mbit, true, false, unit.Gbit, 1e4, 400},
+		{3 * unit.Mbit, true, true, 5 * unit.Mbit, 3000, leastBurst},
 		{unit.Gbit, false, true, unit.Gbit, 1e6, 4e4},
 		{100 * unit.Mbit, false, true, unit.Gbit, 1e5, 2e4},
 		{100 * unit.Mbit, false, false, unit.Gbit, 1e5, 2e4},

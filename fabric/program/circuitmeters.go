@@ -26,6 +26,9 @@ const (
 	// less. leastBurstTCP is in kbit: 32 frames of 1,522 bytes, which links below 20 Mbit/s send in more than 20 ms. With 16 all traffic had 98.1 % of the ideal, and 98.8
 	// without the bound (table 4.1, random, TCP, 5 Mbit/s).
 	burstLink, leastBurstTCP = 50, 390
+	// burstFull is in parts of a second of that link, for UDP: 5 ms. Each change of a meter fills its bucket, and what is not reserved has another limit in most
+	// cycles: with 40 ms of its rate it passed 2 % of a link of 100 Mbit/s more than its limit in each.
+	burstFull = 200
 	// leastBurst is in kbit: two frames of 1,522 bytes. A bucket with less would pass less than its rate.
 	leastBurst = 25
 )
@@ -166,7 +169,10 @@ func (m circuitMeter) band(l Limit) (openflow.MeterFlags, []openflow.Band) {
 	kbits := (max(l.Rate, 1) + unit.Kbit - 1) / unit.Kbit
 	kbits = min(kbits, 1<<32-1)
 	burst := max(parts(kbits, burstUnresponsive), leastBurst)
-	if !l.Unresponsive {
+	switch {
+	case l.Unresponsive && m.link > 0:
+		burst = max(min(burst, parts(m.link/unit.Kbit, burstFull)), leastBurst)
+	case !l.Unresponsive:
 		most := parts(kbits, burstTCP)
 		if m.rest {
 			most = parts(kbits, burstRest)

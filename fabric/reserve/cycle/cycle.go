@@ -24,10 +24,11 @@ type Cycle struct {
 	states   []*state // in the order of plan.flows
 	byID     map[FlowID]*state
 	lending  lending
+	standing standing
 	// ended are the accounts of flows that ended in the current minute.
 	ended []Minute
 	// scratch of Step
-	offered, ends []unit.Rate
+	offered, ends, wants []unit.Rate
 }
 
 // state is what is known of a flow.
@@ -43,6 +44,7 @@ type state struct {
 	heard, fresh bool
 	step         measured
 	end          unit.Rate // offered in the last part of the step
+	wants        unit.Rate // the Wants of the latest step
 	// ran reports whether the flow has been measured, missing in how many cycles since then it was not.
 	ran     bool
 	missing uint64
@@ -73,7 +75,7 @@ type Changes struct {
 // failed does not wait for the next cycle.
 func (c *Cycle) Set(n Network, t Time) Changes {
 	if c.network.Topology != n.Topology || !samePorts(c.network.Ports, n.Ports) {
-		c.lines = newLines(n)
+		c.lines, c.standing = newLines(n), nil
 	}
 	c.network = n
 	c.now = c.calendar.Advance(t)
@@ -108,14 +110,25 @@ func (c *Cycle) Step(t Time, readings []Reading) Changes {
 	if replaced {
 		c.rebuild(&ch)
 	}
-	c.offered, c.ends = c.offered[:0], c.ends[:0]
+	c.offered, c.ends, c.wants = c.offered[:0], c.ends[:0], c.wants[:0]
+	wanter, ok := c.scheme.(share.Wanter)
 	for _, s := range c.states {
-		c.offered = append(c.offered, c.demand(s, func(s *state) unit.Rate { return s.offered }))
+		c.offered = append(c.offered, c.demand(s, func(s *state) unit.Rate {
+			if ok {
+				return s.offered
+			}
+			return max(s.offered, s.wants)
+		}))
 		c.ends = append(c.ends, c.demand(s, func(s *state) unit.Rate { return s.end }))
+		c.wants = append(c.wants, c.demand(s, func(s *state) unit.Rate { return s.wants }))
+	}
+	if ok {
+		wanter.Want(c.wants)
 	}
 	if e, ok := c.scheme.(share.Ender); ok {
 		e.End(c.ends)
 	}
+	c.drain()
 	var limits []unit.Rate
 	if replaced {
 		limits = share.CycleOn(c.scheme, c.plan.reserved(), c.offered)
@@ -147,7 +160,7 @@ func (c *Cycle) measure(readings []Reading, ch *Changes) {
 		if ok {
 			s.ran, s.fresh = true, true
 			s.step.add(m)
-			s.end = m.rate()
+			s.end, s.wants = m.rate(), r.Wants
 		}
 		s.heard = s.heard || ok || first
 	}

@@ -19,6 +19,8 @@ type Reading struct {
 	// Delivered is fabric.Uncounted where the point does not count them. Both only grow. They may begin again: then the
 	// rate of that cycle is not known.
 	Offered, Delivered uint64
+	// Wants is the least that the senders are known to want, 0 if that is what they offer. It counts for limits, and in no account.
+	Wants unit.Rate
 }
 
 // measured is what a flow did between two readings.

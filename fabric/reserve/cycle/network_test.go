@@ -97,6 +97,8 @@ type plant struct {
 	counts  map[FlowID]Reading
 	all     Changes // of the latest step
 	silent  map[FlowID]bool
+	bursts  map[FlowID]unit.Rate // what meters let pass above their limits
+	wants   map[FlowID]unit.Rate
 	message int
 }
 
@@ -133,7 +135,8 @@ func (p *plant) run(took time.Duration, offered map[FlowID]unit.Rate) {
 		r := p.counts[id]
 		r.Flow, r.At = id, p.at.Elapsed
 		r.Offered += bytes(offered[id], took)
-		r.Delivered += bytes(min(offered[id], p.limits[id].Rate), took)
+		r.Delivered += bytes(min(offered[id], p.limits[id].Rate+p.bursts[id]), took)
+		r.Wants = p.wants[id]
 		p.counts[id] = r
 		if !p.silent[id] {
 			readings = append(readings, r)

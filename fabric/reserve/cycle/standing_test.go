@@ -1,0 +1,58 @@
+package cycle
+
+import (
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
+)
+
+// What meters let pass above the capacity of a link waits there. Limits leave so much of the link free in the next cycle, at the cost of best effort alone, and no longer.
+func TestStandingQueue(t *testing.T) {
+	n, qos, be := pair(t)
+	p := newPlant(t, share.NewAdaptive(share.DefaultQuantum))
+	p.set(n)
+	offered := map[FlowID]unit.Rate{qos: 40 * unit.Mbit, be: 200 * unit.Mbit}
+	for range 20 {
+		p.run(time.Second, offered)
+	}
+	full := p.limits[be].Rate
+	if full < 58*unit.Mbit {
+		t.Fatalf("best effort has %v", full)
+	}
+	for _, c := range []struct{ burst, least, most unit.Rate }{{400 * unit.Kbit, 0, 0}, {3 * unit.Mbit, unit.Mbit, 3 * unit.Mbit}, {50 * unit.Mbit, 4 * unit.Mbit, 5 * unit.Mbit}} {
+		p.bursts = map[FlowID]unit.Rate{be: c.burst}
+		p.run(time.Second, offered)
+		p.bursts = nil
+		if got := full - min(full, p.limits[be].Rate); got < c.least || got > c.most || p.limits[qos].Rate < 40*unit.Mbit {
+			t.Errorf("after a burst of %v best effort has %v less, want %v to %v, and the reservation has %v", c.burst, got, c.least, c.most, p.limits[qos].Rate)
+		}
+		p.run(time.Second, offered)
+		p.run(time.Second, offered)
+		if got := p.limits[be].Rate; got < full-full/200 {
+			t.Errorf("two cycles after a burst of %v best effort has %v of %v", c.burst, got, full)
+		}
+	}
+}
+
+// A flow that is known to want more than it offers has that, and what it offers remains what is accounted for.
+func TestWants(t *testing.T) {
+	for name, scheme := range map[string]share.Scheme{"adaptive": share.NewAdaptive(share.DefaultQuantum), "thesis": &share.AQoS{}} {
+		n, qos, be := pair(t)
+		p := newPlant(t, scheme)
+		p.set(n)
+		offered := map[FlowID]unit.Rate{qos: 20 * unit.Mbit, be: 200 * unit.Mbit}
+		for range 20 {
+			p.run(time.Second, offered)
+		}
+		p.wants = map[FlowID]unit.Rate{qos: 35 * unit.Mbit}
+		p.run(time.Second, offered)
+		if got := p.limits[qos].Rate; got < 35*unit.Mbit {
+			t.Errorf("%s: a flow that wants 35 Mbit/s has %v", name, got)
+		}
+		if got := p.status(qos).Offered; got > 20*unit.Mbit {
+			t.Errorf("%s: it offered 20 Mbit/s, and its account says %v", name, got)
+		}
+	}
+}
