@@ -63,7 +63,7 @@ type Adaptive struct {
 	ends    []unit.Rate // of the next cycle, nil if they are not known
 	wants   []unit.Rate // for the next cycle, nil if nothing is known
 	busy    []bool      // by link: flows claim more than half of it
-	// free is what links are to leave free in the next cycle, nil for nothing, and drained reports that some do in this one.
+	// free is what links are to leave free until the next call of Drain, nil for nothing, and drained reports that some do in this cycle.
 	free    []unit.Rate
 	drained bool
 
@@ -80,6 +80,7 @@ var (
 	_ Tighter  = (*Adaptive)(nil)
 	_ Drainer  = (*Adaptive)(nil)
 	_ Wanter   = (*Adaptive)(nil)
+	_ Riser    = (*Adaptive)(nil)
 )
 
 // NewAdaptive returns a scheme without flows. A limit rises only by more than the quantum, a part
@@ -100,10 +101,19 @@ func (a *Adaptive) Want(least []unit.Rate) { a.wants = least }
 // Drain implements Drainer.
 func (a *Adaptive) Drain(free []unit.Rate) { a.free = free }
 
+// Rise implements Riser.
+func (a *Adaptive) Rise(seen []unit.Rate) []unit.Rate {
+	checkOffered(seen, len(a.flows))
+	for i, offers := range seen {
+		a.flows[i].wants = max(a.flows[i].wants, float64(offers))
+	}
+	a.divide(nil)
+	return slices.Clone(a.limits)
+}
+
 // capacities are those of the links without what they are to leave free.
 func (a *Adaptive) capacities() (all []unit.Rate, drained bool) {
 	free := a.free
-	a.free = nil
 	if len(free) != len(a.net.Capacities) || !slices.ContainsFunc(free, func(r unit.Rate) bool { return r > 0 }) {
 		return a.net.Capacities, false
 	}
@@ -160,6 +170,9 @@ func (a *Adaptive) set(n ReservedNetwork) (fresh map[int]bool) {
 		flows[i].unresponsive = f.Unresponsive
 	}
 	a.net, a.flows, a.limits = n.clone(), flows, limits
+	if len(a.free) != len(n.Capacities) {
+		a.free = nil // of another network
+	}
 	a.floors = floors(a.net)
 	a.claims = make([]Claim, len(n.Flows))
 	for i, f := range a.net.Flows {

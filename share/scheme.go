@@ -88,6 +88,13 @@ type Wanter interface {
 	Want(least []unit.Rate)
 }
 
+// Riser is a Scheme that can raise limits within a cycle.
+type Riser interface {
+	// Rise takes what flows were seen to offer above their limits since the last cycle, in the order of the flows of SetNetwork, 0 for the others, and returns
+	// the limits until the next Cycle. It is no sample of what they offer: Cycle gets that of the whole cycle.
+	Rise(seen []unit.Rate) (limits []unit.Rate)
+}
+
 // Drainer is a Scheme that can leave a part of links free for a cycle, so that queues there empty.
 type Drainer interface {
 	// Drain tells the next Cycle or CycleOn how much of each link is to be free, in the order of its capacities. What is reserved and claimed is not taken for it.

@@ -211,7 +211,8 @@ func (l *Loop) has(all []reserve.Reservation) bool {
 	})
 }
 
-// Glance reads what switches have counted before the last part of a cycle: those of flows that may exceed their limits, or the ones with most of these.
+// Glance reads what switches have counted before the last part of a cycle: those of flows that may exceed their limits, or the ones with most of these. Flows that
+// do have more at once.
 func (l *Loop) Glance(ctx context.Context) {
 	tight := map[fabric.DPID]int{}
 	for i := range l.plan {
@@ -230,6 +231,7 @@ func (l *Loop) Glance(ctx context.Context) {
 	}
 	if len(at) > 0 {
 		l.read(ctx, at)
+		l.adjust(l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Glance(l.taken) }).Limits)
 	}
 }
 

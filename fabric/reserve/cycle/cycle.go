@@ -28,7 +28,7 @@ type Cycle struct {
 	// ended are the accounts of flows that ended in the current minute.
 	ended []Minute
 	// scratch of Step
-	offered, ends, wants []unit.Rate
+	offered, ends, wants, seen []unit.Rate
 }
 
 // state is what is known of a flow.
@@ -45,6 +45,7 @@ type state struct {
 	step         measured
 	end          unit.Rate // offered in the last part of the step
 	wants        unit.Rate // the Wants of the latest step
+	seen         unit.Rate // what Glance saw it offer above its limit
 	// ran reports whether the flow has been measured, missing in how many cycles since then it was not.
 	ran     bool
 	missing uint64
@@ -141,6 +142,46 @@ func (c *Cycle) Step(t Time, readings []Reading) Changes {
 			s.seizer.take(limits[i], s.reserved)
 		}
 	}
+	return ch
+}
+
+// risesOver is the part of its limit above which a flow rises, chosen for Headgate: less is a burst or noise.
+const risesOver = 1.02
+
+// Glance takes readings from within a cycle, which Step gets as well, and returns the limits that change because flows offer more than theirs: so the time
+// for which a flow does without what it offers more is a quarter of a cycle in the mean, and not a half.
+func (c *Cycle) Glance(readings []Reading) (ch Changes) {
+	riser, ok := c.scheme.(share.Riser)
+	if !ok {
+		return ch
+	}
+	for _, s := range c.states {
+		s.seen = 0
+	}
+	rises := false
+	for i := range readings {
+		r := &readings[i]
+		s := c.flow(r)
+		if s == nil || len(s.spares) > 0 {
+			continue
+		}
+		until := s.meter // Step takes the reading
+		m, ok := until.take(counted{r.At, r.Offered, r.Delivered}, s.limit)
+		if !ok {
+			continue
+		}
+		if offers := max(m.rate(), r.Wants); float64(offers) > risesOver*float64(s.limit) {
+			s.seen, rises = offers, rises || s.class != share.BestEffort
+		}
+	}
+	if !rises {
+		return ch
+	}
+	c.seen = c.seen[:0]
+	for _, s := range c.states {
+		c.seen = append(c.seen, s.seen)
+	}
+	c.limit(riser.Rise(c.seen), &ch)
 	return ch
 }
 

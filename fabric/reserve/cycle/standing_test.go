@@ -56,3 +56,37 @@ func TestWants(t *testing.T) {
 		}
 	}
 }
+
+// A flow that offers more than its limit has it within the cycle, at the cost of best effort, and its account is that of the whole cycle.
+func TestGlance(t *testing.T) {
+	n, qos, be := pair(t)
+	p := newPlant(t, share.NewAdaptive(share.DefaultQuantum))
+	p.set(n)
+	for range 20 {
+		p.run(time.Second, map[FlowID]unit.Rate{qos: 40 * unit.Mbit, be: 200 * unit.Mbit})
+	}
+	glance := func(offers unit.Rate) Changes {
+		r := p.counts[qos]
+		r.Flow, r.At = qos, p.at.Elapsed+600*time.Millisecond
+		r.Offered += bytes(offers, 600*time.Millisecond)
+		r.Delivered += bytes(min(offers, p.limits[qos].Rate), 600*time.Millisecond)
+		return p.cycle.Glance([]Reading{r})
+	}
+	if ch := glance(40 * unit.Mbit); len(ch.Limits) > 0 {
+		t.Errorf("without a rise limits change: %+v", ch.Limits)
+	}
+	before := p.limits[be].Rate
+	ch := glance(70 * unit.Mbit)
+	p.enforce(ch)
+	if got := p.limits[qos].Rate; got < 70*unit.Mbit {
+		t.Errorf("a flow that rises to 70 Mbit/s has %v", got)
+	}
+	if got := p.limits[be].Rate; got >= before || got+70*unit.Mbit > 101*unit.Mbit {
+		t.Errorf("best effort has %v, before %v", got, before)
+	}
+	offered := p.status(qos).Offered
+	p.run(time.Second, map[FlowID]unit.Rate{qos: 70 * unit.Mbit, be: 200 * unit.Mbit})
+	if got := p.status(qos).Offered; offered != 40*unit.Mbit || got != 70*unit.Mbit || p.limits[qos].Rate < 70*unit.Mbit {
+		t.Errorf("it offered %v and then %v, and has %v", offered, got, p.limits[qos].Rate)
+	}
+}
