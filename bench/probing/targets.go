@@ -27,6 +27,9 @@ var (
 	tunedLoss     = bench.Target{Op: "<=", Value: 1, Unit: "% of that without"}
 	tunedGoodput  = bench.Target{Op: ">=", Value: 97, Unit: "%"}
 	guaranteed    = bench.Target{Op: ">=", Value: 99, Unit: "%"}
+	namedRight    = bench.Target{Op: ">=", Value: 95, Unit: "%"}
+	wrongAnswers  = bench.Target{Op: "<=", Value: 1, Unit: "%"}
+	calibrated    = bench.Target{Op: "<=", Value: 5, Unit: "points"}
 	trend         = bench.Target{Op: "<=", Value: 0, Unit: "steps against it"}
 )
 
@@ -41,5 +44,9 @@ var rows = []bench.Row{
 	{ID: "limiter", What: "Held-out simulated paths, and lab limiters, tables 4.2 to 4.4 as profiles: recall >= 95 % of every class, \"none\" included; T and delta (15 ms; 6.5, 130, 260 packets) within 5 %."},
 	{ID: "honest", What: "Every estimator's 90 % interval covers the truth in 85 to 95 % of 300 runs; median width <= 2 x p90 error; abstentions <= 2 %, listed."},
 	{ID: "harm", What: "A bystander's ping and loss on the path during `probe path`: p99 + <= 10 ms, loss <= 0.1 %."},
+	{ID: "wrong", What: "adversarial draw: hops 1 to 5, 0 to 3 limiters in series, queues 16 packets to 1 s, tail drop/RED/CoDel, decay, gifts, grouping, loss 0 to 3 %, jitter, reordering, cross 0 to 90 %, 1 Mbit/s to 40 Gbit/s; 2,000 simulated paths, held-out seed: value outside its own 99 % interval, or a false bound, or a wrong class above 0.9: <= 1 % of answers"},
+	{ID: "useful", What: "the same draw: an answer for capacity >= 95 %, token rate, class, available >= 90 % of the paths where a method with the same bytes could answer"},
+	{ID: "calibration", What: "the same: 90 % intervals cover 85 to 95 %; stated confidence against outcomes within 5 points in each tenth"},
+	{ID: "named", What: "the ten kinds of links on which the probe was found wrong: right, or \"cannot tell\" with the true reason, in >= 19 of 20 runs each"},
 	{ID: "tune", What: "A provider limit of 500 Mbit/s, 5 MB bucket; groups set by `tune`: guarantees as in the groups bench; loss at the provider <= 1 % of that without; goodput >= 97 % of what R allows."},
 }

@@ -35,6 +35,8 @@ const (
 	// maxConfidence is the highest confidence. clear is the relative distance from a border at
 	// which a result has it.
 	maxConfidence, clear = 0.99, 0.08
+	// noneConfidence is the highest confidence that there is no limiter: a bucket that is larger than all trains gives the same result.
+	noneConfidence = 0.85
 )
 
 // classify returns the limiter type of the path.
@@ -133,6 +135,9 @@ func (e *evidence) policer(r *Result, t *tail) {
 	if t.v.asked == 0 {
 		r.Confidence = 0.8
 	}
+	if t.excess > 0 { // the queue of a slow or short shaper drops as well
+		r.Confidence *= 1 - math.Min(t.excess/shortQueue, 1)/2
+	}
 	r.Bucket = &Bucket{Peak: within(e.link, 0.05*e.link), Rate: rate, Size: e.policerSize(rate.Value, rate.High)}
 	r.RunnerUp, r.Why = TBF, "packets are lost after the head, and those that arrive were not queued"
 }
@@ -188,9 +193,9 @@ func (e *evidence) unlimited(r *Result, t *tail) {
 		*r = cannot(fmt.Sprintf("packets were lost from packet %d on, in a queue or a policer: send a paced train to distinguish them", t.onset+1))
 		return
 	}
-	r.Class, r.Confidence = None, maxConfidence
+	r.Class, r.Confidence = None, noneConfidence
 	if t.limited() && e.link > 0 {
-		r.Confidence = confidence(t.served(), e.linkThreshold(t))
+		r.Confidence = math.Min(r.Confidence, confidence(t.served(), e.linkThreshold(t)))
 	}
 	r.Joint = &Joint{Rate: t.rate, Bytes: unit.Bytes(float64(n+1) * v.frame), Took: (v.at[n] - v.at[0]) / 1e9}
 	r.RunnerUp, r.Why = TBF, "a bucket that no train emptied, or one that holds hardly a packet, gives the same result"

@@ -208,7 +208,7 @@ const follows = 0.97
 // overflows is full (at least some hundred packets), and its rate is the same before and
 // after.
 func (t *tail) policed() bool {
-	if t.onset < 0 || t.after == 0 || t.excess > shortQueue {
+	if t.onset < 0 || t.after == 0 || t.excess > shortQueue || t.v.asked > 0 && t.excess > leastQueue && t.exact && t.q.share >= evenly {
 		return false
 	}
 	if t.v.asked > 0 {
@@ -221,6 +221,8 @@ const (
 	// shortQueue is the maximum queue before a policer, in packets.
 	shortQueue = 40
 	fell       = 0.85
+	// leastQueue is the shortest queue of a shaper from which a paced train leaves evenly. What passes a policer waits nowhere.
+	leastQueue = 6
 )
 
 const (

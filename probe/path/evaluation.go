@@ -23,6 +23,7 @@ type evaluation struct {
 	capacity  func() probe.Estimate
 	limiter   func() limiter.Result
 	tokenRate func() tokenrate.Result
+	claim     func() claim
 }
 
 func (m Method) read(samples []probe.Sample) *evaluation {
@@ -33,6 +34,7 @@ func (m Method) read(samples []probe.Sample) *evaluation {
 	r.capacity = sync.OnceValue(r.readCapacity)
 	r.limiter = sync.OnceValue(func() limiter.Result { return r.oursLimiter().Estimate(samples) })
 	r.tokenRate = sync.OnceValue(r.readTokenRate)
+	r.claim = sync.OnceValue(r.readClaim)
 	return r
 }
 
@@ -155,7 +157,7 @@ func (r *evaluation) shaper() tokenrate.Result {
 	case l.Class == limiter.Xen && l.Ticks != nil && l.Ticks.Rate.High <= l.Ticks.Rate.Value*(1+sharpTicks):
 		return tokenrate.Result{Rate: l.Ticks.Rate, Bucket: l.Ticks.Tokens}
 	case l.Class == limiter.Policer && l.Bucket != nil:
-		return tokenrate.Result{Rate: l.Bucket.Rate, Bucket: l.Bucket.Size}
+		return tokenrate.Result{Rate: l.Bucket.Rate, Bucket: l.Bucket.Size, Policed: true}
 	}
 	return r.tokenRate()
 }
@@ -209,7 +211,7 @@ func (r *evaluation) oursAvailable() (o available.HoldTrains) {
 		o.Capacity = c.Value
 	}
 	if len(r.of("tokenrate")) > 0 {
-		s := r.shaper()
+		s := r.claim()
 		if s.Rate.Known() {
 			o.TokenRate = s.Rate.Value
 		}

@@ -2,6 +2,7 @@ package path
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -85,7 +86,7 @@ func (a Answer) HasBucket() bool {
 // complete or the budget is spent.
 func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	r := m.read(samples)
-	for _, next := range []func() (probe.Train, bool){r.nextCapacity, r.nextTokenRate, r.nextLimiter, r.nextAvailable} {
+	for _, next := range []func() (probe.Train, bool){r.nextCapacity, r.nextTokenRate, r.nextLimiter, r.nextConfirm, r.nextAvailable} {
 		if r.left == 0 {
 			break
 		}
@@ -123,7 +124,7 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.Capacity = &c
 	}
 	if m.TokenRate && len(r.of("tokenrate")) > 0 {
-		s := r.shaper()
+		s := r.claim().Result
 		a.TokenRate = &s
 	}
 	if m.Limiter && !m.Seed && len(samples) > 0 {
@@ -137,7 +138,13 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		} else {
 			v = r.oursAvailable().Estimate(own)
 		}
+		if !m.Seed && reordered(own) > mostReordered {
+			v.Available = probe.NoEstimate(fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*reordered(own)))
+		}
 		a.Available = &v
+	}
+	if !m.Seed {
+		a.reconcile(r.observed())
 	}
 	return a
 }

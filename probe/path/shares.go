@@ -12,7 +12,7 @@ const Budget unit.Bytes = 10_000_000
 
 // budgets are the maximum bytes of each part's own trains.
 type budgets struct {
-	capacity, tokenRate, limiter, available unit.Bytes
+	capacity, tokenRate, limiter, confirm, available unit.Bytes
 	// capacityTime bounds the duration of the capacity's trains.
 	capacityTime time.Duration
 }
@@ -25,13 +25,13 @@ func (m Method) shares() budgets {
 	case Parts{Capacity: true}:
 		return budgets{capacity: 2_000_000, capacityTime: time.Second}
 	case Parts{TokenRate: true}:
-		return budgets{capacity: 400_000, capacityTime: 300 * time.Millisecond, tokenRate: 4_600_000}
+		return budgets{capacity: 400_000, capacityTime: 300 * time.Millisecond, tokenRate: 3_000_000, confirm: 1_600_000}
 	case Parts{Limiter: true}:
-		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, limiter: 5_000_000}
+		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, limiter: 3_000_000, confirm: 1_000_000}
 	case Parts{Available: true}:
-		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, tokenRate: 1_500_000, available: 2_500_000}
+		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, tokenRate: 1_500_000, confirm: 600_000, available: 1_900_000}
 	}
-	return budgets{capacity: 1_200_000, capacityTime: 600 * time.Millisecond, tokenRate: 3_500_000, limiter: 2_500_000, available: 4_000_000}
+	return budgets{capacity: 1_200_000, capacityTime: 600 * time.Millisecond, tokenRate: 3_500_000, limiter: 2_000_000, confirm: 2_500_000, available: 4_000_000}
 }
 
 func (m Method) budget() unit.Bytes { return cmp.Or(m.Budget, Budget) }

@@ -76,6 +76,12 @@ var answerRows = []struct {
 		}
 		return probe.FormatRate(a.TokenRate.Rate.Value * a.LayerThree)
 	}},
+	{"  held for", func(a *path.Answer) string {
+		if a.TokenRate == nil || a.TokenRate.Held == 0 || !a.TokenRate.Rate.Known() {
+			return ""
+		}
+		return fmt.Sprintf("%s, %v", probe.FormatBytes(float64(a.TokenRate.Held)), time.Duration(a.TokenRate.HeldSeconds*1e9).Round(time.Millisecond))
+	}},
 	{"bucket", func(a *path.Answer) string {
 		if a.TokenRate == nil {
 			return ""

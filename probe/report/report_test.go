@@ -27,7 +27,7 @@ func TestWrite(t *testing.T) {
 		b.WriteByte('\n')
 	}
 	answer := &path.Answer{
-		Capacity: &capacity, TokenRate: &tokenrate.Result{Rate: rate(1e8), Bucket: probe.NoEstimate("it was never empty")},
+		Capacity: &capacity, TokenRate: &tokenrate.Result{Rate: rate(1e8), Bucket: probe.NoEstimate("it was never empty"), Held: 1_500_000, HeldSeconds: 0.12},
 		Limiter: &limiter.Result{Class: limiter.Scheduling}, LayerThree: 0.99, Lost: 0.01, Flaws: []string{"2 packets reordered"}, Bytes: 10_000_000, Seconds: 2.5,
 	}
 	write(Write(&b, &path.Report{Host: "a", RTT: 2 * time.Millisecond, Directions: map[probe.Direction]*path.Answer{probe.Out: answer, probe.In: {Bytes: 1000}}}))

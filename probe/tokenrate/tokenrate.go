@@ -20,6 +20,10 @@ type Result struct {
 	Policed bool `json:"policed,omitempty"`
 	// Joint is set if no limit was found. It has the bounds that the train shows.
 	Joint *Joint `json:"joint,omitempty"`
+	// Held is the layer 2 bytes, and HeldSeconds the time, for which trains that were sent a little faster than Rate arrived at it: what the rate was confirmed
+	// for. A limit that takes longer to show may be lower.
+	Held        unit.Bytes `json:"held_bytes,omitempty"`
+	HeldSeconds float64    `json:"held_seconds,omitempty"`
 
 	line         curve
 	from         int     // index of the first packet that was limited
@@ -27,6 +31,9 @@ type Result struct {
 	sd           float64 // their relative standard deviation
 	crossTraffic bool    // cross traffic was between the packets
 }
+
+// Shared reports whether others' traffic was between the packets that show the rate.
+func (r Result) Shared() bool { return r.crossTraffic }
 
 // Joint is the result of a train that found no limit: the token rate is at least Rate, or
 // the bucket size and the tokens that arrived during the train total at least Bytes.

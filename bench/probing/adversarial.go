@@ -1,0 +1,251 @@
+package probing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
+)
+
+// adversarial is a path that is drawn from all that links do, and what is true of it.
+type adversarial struct {
+	sim.Path
+	truth
+	// canTell has the estimators whose value some method could find with the bytes of this one: the oracle of the row "useful".
+	canTell map[string]bool
+}
+
+// Estimators of the rows "wrong", "useful" and "calibration".
+const (
+	ofCapacity, ofTokenRate, ofClass, ofAvailable = "capacity", "token-rate", "class", "available"
+)
+
+var estimators = []string{ofCapacity, ofTokenRate, ofClass, ofAvailable}
+
+// oracleBytes is what a method may send for the token rate, of the 5 MB of a measurement: the rest is for the other values.
+const oracleBytes = 2.5e6
+
+// drawAdversarial draws hops 1 to 5, limiters 0 to 3, queues of 16 packets to 1 s, decay, gifts, groups, loss of 0 to 3 %, jitter, reordering, and cross traffic
+// of 0 to 90 %, at 1 Mbit/s to 40 Gbit/s.
+func drawAdversarial(d *bench.Draw) adversarial {
+	a := adversarial{Path: ends(d), canTell: map[string]bool{ofCapacity: true, ofAvailable: true}}
+	hops, speed, cross := d.Int(1, 5), d.Log(1e6, 40e9), max(d.Uniform(-0.45, 0.9), 0)
+	narrow, limiters := d.Int(0, hops-1), min(d.Int(0, 3), hops)
+	for i := range hops {
+		rate := speed
+		if i != narrow {
+			rate *= d.Uniform(1, 4)
+		}
+		a.Hops = append(a.Hops, link.Spec{Rate: unit.Rate(rate), Delay: d.Duration(100*time.Microsecond, 10*time.Millisecond)})
+	}
+	a.capacity, a.rate, a.bucket, a.available = speed, math.NaN(), math.NaN(), math.Inf(1)
+	a.classes = []limiter.Class{limiter.None}
+	least, drained := math.Inf(1), 0.
+	at := make([]int, hops)
+	for i := range at {
+		at[i] = i
+	}
+	d.Shuffle(hops, func(i, j int) { at[i], at[j] = at[j], at[i] })
+	for _, i := range at[:limiters] {
+		h := &a.Hops[i]
+		r, size := d.Uniform(0.03, 0.97)*speed, d.Log(1600, 4e6)
+		b := &link.Bucket{Rate: unit.Rate(r), Size: unit.Bytes(size), Police: d.Uniform(0, 1) < 0.3}
+		exact := true
+		if !b.Police && d.Uniform(0, 1) < 0.2 { // PowerBoost
+			b.Peak, b.PeakLow, exact = unit.Rate(speed), unit.Rate(d.Uniform(r, speed)), false
+		}
+		if d.Uniform(0, 1) < 0.1 { // a gift
+			b.Gift, b.GiftEvery, exact = unit.Bytes(d.Log(1e5, 5e6)), 20*time.Second, false
+		}
+		h.Bucket = b
+		long := *b
+		long.Size += b.Gift
+		a.limits = append(a.limits, long)
+		if r < least {
+			least, a.rate, a.bucket = r, r, math.NaN()
+			if exact && limiters == 1 {
+				a.bucket = size
+			}
+			a.classes = []limiter.Class{bench.Pick(b.Police, limiter.Policer, limiter.TBF)}
+			drained = size + float64(b.Gift)
+		}
+	}
+	for i := range a.Hops {
+		h := &a.Hops[i]
+		if d.Uniform(0, 1) < 0.4 {
+			h.Queue = link.Amount{Segments: int(d.Log(16, 1000))}
+		} else {
+			h.Queue = link.Amount{Time: d.Duration(5*time.Millisecond, time.Second)}
+		}
+		switch what := d.Uniform(0, 1); {
+		case what < 0.1:
+			h.RED = &link.RED{Profile: link.Profile{Min: link.Amount{Time: 5 * time.Millisecond}, Max: link.Amount{Time: 50 * time.Millisecond}, Probability: 0.1}}
+		case what < 0.2:
+			h.CoDel = &link.CoDel{}
+		}
+		carries := float64(h.Slowest())
+		load := cross * d.Uniform(0.3, 1)
+		h.Cross = crossOf(d, load*carries)
+		a.available = math.Min(a.available, carries*(1-load))
+	}
+	last := &a.Hops[hops-1]
+	rough := false
+	switch what := d.Uniform(0, 1); {
+	case what < 0.15:
+		last.Suspension, rough = &link.Suspension{Packets: int(d.Log(8, 500)), Time: d.Duration(200*time.Microsecond, 5*time.Millisecond)}, true
+		a.available = math.Min(a.available, float64(last.Suspension.Packets)*1514*8/last.Suspension.Time.Seconds())
+	case what < 0.3:
+		last.Jitter, rough = link.Jitter{Amount: d.Duration(20*time.Microsecond, 2*time.Millisecond), Reorder: d.Uniform(0, 1) < 0.5}, true
+	}
+	if d.Uniform(0, 1) < 0.3 {
+		last.Loss = link.Loss{Probability: d.Uniform(0, 0.03)}
+	}
+	if rough {
+		a.classes = append(a.classes, limiter.Scheduling, limiter.Xen)
+	}
+	a.canTell[ofTokenRate] = !math.IsNaN(a.rate) && drained/(1-a.rate/speed) < oracleBytes && !rough && cross < 0.5
+	a.canTell[ofClass] = math.IsNaN(a.rate) || a.canTell[ofTokenRate]
+	return a
+}
+
+// verdict is what an answer is worth on one path, for one estimator.
+type verdict struct {
+	answered, wrong, covered bool
+	// confidence is the stated one of a class, and right whether it is a true one.
+	confidence float64
+	right      bool
+}
+
+func (a adversarial) verdicts(got path.Answer) map[string]verdict {
+	out := map[string]verdict{}
+	value := func(name string, e *probe.Estimate, is float64, slack float64) {
+		if e == nil || !e.Known() {
+			out[name] = verdict{}
+			return
+		}
+		if math.IsNaN(is) { // there is no limit: any value is wrong that is not a bound
+			out[name] = verdict{answered: true, wrong: !e.AtLeast && e.Value < a.capacity*(1-slack)}
+			return
+		}
+		low, high := widened(*e)
+		v := verdict{answered: true, covered: e.AtLeast || e.Low*(1-roundOff) <= is && is <= e.High*(1+roundOff)}
+		if e.AtLeast {
+			v.wrong = e.Value > is*(1+slack)
+		} else {
+			v.wrong = is < low*(1-slack) || is > high*(1+slack)
+		}
+		out[name] = v
+	}
+	value(ofCapacity, got.Capacity, a.capacity, roundOff)
+	if r := got.TokenRate; r != nil {
+		value(ofTokenRate, &r.Rate, a.rateFor(*r), roundOff)
+	}
+	if v := got.Available; v != nil { // the mean of the traffic that was drawn, and not that of the time of the measurement
+		is := a.available
+		for _, l := range a.limits {
+			if float64(l.Size) > float64(got.Bytes)/2 { // its bucket may have outlasted the measurement
+				is = math.NaN()
+			}
+		}
+		if math.IsNaN(is) {
+			out[ofAvailable] = verdict{answered: v.Available.Known(), covered: true}
+		} else {
+			value(ofAvailable, &v.Available, is, 0.1)
+		}
+	}
+	if l := got.Limiter; l != nil {
+		right := slices.Contains(a.classes, l.Class)
+		out[ofClass] = verdict{answered: l.Cannot == "", wrong: l.Cannot == "" && l.Confidence > sure && !right, confidence: l.Confidence, right: right}
+	}
+	return out
+}
+
+func adversarialCase(d *bench.Draw) bench.Case {
+	var claims []bench.Claim
+	for _, e := range estimators {
+		claims = append(claims, bench.NewClaim("wrong/simulated/"+e, "answers outside their own 99 % interval, false bounds, wrong classes above 0.9", wrongAnswers))
+	}
+	for _, e := range estimators {
+		claims = append(claims, bench.NewClaim("useful/simulated/"+e, "answers, of the paths where a method with the same bytes could answer", bench.Target{Op: ">=", Value: bench.Pick(e == ofCapacity, 95., 90.), Unit: "%"}))
+	}
+	for _, e := range []string{ofCapacity, ofTokenRate, ofAvailable} {
+		claims = append(claims,
+			bench.NewClaim("calibration/simulated/"+e+"/covers-at-least", "90 % intervals that hold the true value", minCovers),
+			bench.NewClaim("calibration/simulated/"+e+"/covers-at-most", "90 % intervals that hold the true value", maxCovers))
+	}
+	claims = append(claims, bench.NewClaim("calibration/simulated/class", "largest difference of stated confidence and outcomes, over the tenths with 20 answers", calibrated))
+	return bench.Case{
+		Name: "wrong/simulated", Claims: claims,
+		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 40*time.Second, 10*time.Minute) },
+		Drawn: "1 to 5 hops, 0 to 3 limiters in series of which 30 % police, 20 % decay and 10 % have gifts, queues of 16 packets to 1 s with tail drop, RED or CoDel, receivers in groups, jitter, reordering, loss of 0 to 3 %, cross traffic of 0 to 90 %, 1 Mbit/s to 40 Gbit/s",
+		Run:   func(ctx context.Context, r *bench.Run) error { return runAdversarial(ctx, r, d) },
+	}
+}
+
+func runAdversarial(ctx context.Context, r *bench.Run, d *bench.Draw) error {
+	n := bench.Pick(r.Quick, 60, 2000)
+	paths, all := make([]adversarial, n), make([]map[string]verdict, n)
+	onAll(ctx, n, func(i int) {
+		paths[i] = drawAdversarial(d.For(fmt.Sprintf("adversarial/%d", i)))
+		all[i] = paths[i].verdicts(measured(paths[i].Path, d.Seed()+uint64(i), path.Method{Parts: path.AllParts}))
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	sheet := r.Sheet(bench.Ours)
+	for _, e := range estimators {
+		var answers, wrong, could, useful, covered float64
+		for i, v := range all {
+			o := v[e]
+			if o.answered {
+				answers++
+				wrong += float64(bench.Pick(o.wrong, 1, 0))
+				covered += float64(bench.Pick(o.covered, 1, 0))
+			}
+			if paths[i].canTell[e] {
+				could++
+				useful += float64(bench.Pick(o.answered, 1, 0))
+			}
+		}
+		sheet.Set("wrong/simulated/"+e, 100*wrong/max(answers, 1))
+		sheet.Note("wrong/simulated/"+e, "%.0f of %.0f answers, on %d paths", wrong, answers, n)
+		sheet.Set("useful/simulated/"+e, 100*useful/max(could, 1))
+		if e != ofClass {
+			sheet.Set("calibration/simulated/"+e+"/covers-at-least", 100*covered/max(answers, 1))
+			sheet.Set("calibration/simulated/"+e+"/covers-at-most", 100*covered/max(answers, 1))
+		}
+	}
+	tenths := map[int][]verdict{}
+	for _, v := range all {
+		if o := v[ofClass]; o.answered {
+			tenth := min(int(o.confidence*10), 9)
+			tenths[tenth] = append(tenths[tenth], o)
+		}
+	}
+	worst := 0.
+	for _, tenth := range slices.SortedFunc(maps.Keys(tenths), cmp.Compare) {
+		var said, right float64
+		for _, o := range tenths[tenth] {
+			said, right = said+o.confidence, right+float64(bench.Pick(o.right, 1, 0))
+		}
+		count := float64(len(tenths[tenth]))
+		off := 100 * math.Abs(said-right) / count
+		sheet.Note("calibration/simulated/class", "confidence %.2f: right in %.2f of %.0f", said/count, right/count, count)
+		if count >= 20 {
+			worst = max(worst, off)
+		}
+	}
+	sheet.Set("calibration/simulated/class", worst)
+	return nil
+}

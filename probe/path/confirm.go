@@ -1,0 +1,243 @@
+package path
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
+)
+
+// Constants of the trains that confirm, chosen by Headgate.
+//
+// What the methods found is held against trains of another kind before it counts as known. A train back to back shows nothing of a bucket that is larger than the
+// queue before it: the queue drops what the bucket would pass. A train at 7/8 of the capacity shows it. The rate at which a train ends is that of the
+// first limit that it met, and a train held a little above that rate, for longer, meets the next one (equation 2.3: the least of several).
+const (
+	purposeDrain = "confirm/drain"
+	purposeHold  = "confirm/hold"
+	// drainPart is the rate of a drain train as a part of the capacity (the seed's, 2.6). belowSent: what arrives at more than this part of the rate at which it
+	// was sent was not limited.
+	drainPart, belowSent = 7. / 8, 0.97
+	// holdPart is the rate of a held train relative to the rate that it confirms: it arrives clearly slower than it was sent, and makes a queue of 9 ms at most.
+	holdPart = 1.07
+	// drainShare is the part of the bytes that a drain train may have: the rest confirms what it shows.
+	drainShare = 0.6
+	// holdTime and drainTime bound the time of a train, minHeld its packets.
+	holdTime, drainTime = 130 * time.Millisecond, 250 * time.Millisecond
+	minHeld             = 60
+	// mostConfirm is how many trains confirm at most.
+	mostConfirm = 4
+	// unconfirmed is the relative error of a policer's rate that no longer train confirmed.
+	unconfirmed = 0.02
+	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, and minSixth the packets of a sixth of it.
+	fallsBy, minSixth = 0.008, 20
+	// sameRate is the relative difference up to which two rates are the same.
+	sameRate = 0.01
+	// refill is the time between two trains in which a bucket fills again.
+	refill = 30 * time.Millisecond
+)
+
+const fullPacket = 1500
+
+// claim is the token rate, with what confirms it.
+type claim struct {
+	tokenrate.Result
+	confirmed bool
+	falls     string  // how the rate fell during a train
+	shown     float64 // the lowest rate at which a train was limited, in bit/s; 0 if none was
+	// drained reports that a drain train was sent.
+	drained bool
+	trains  int
+}
+
+// isRate reports whether there is a rate, and not only a bound.
+func isRate(r tokenrate.Result) bool { return r.Rate.Known() && !r.Rate.AtLeast }
+
+// readClaim holds the token rate against the trains that confirm.
+func (r *evaluation) readClaim() claim {
+	c := claim{Result: r.shaper()}
+	c.show()
+	for _, s := range r.of("confirm") {
+		c.trains++
+		hold := strings.HasPrefix(s.Purpose, purposeHold)
+		if !hold {
+			c.drained = true
+		} else if parts := s.Split(); len(parts) > 1 {
+			s = parts[len(parts)-1]
+		}
+		if len(s.Arrived) < minHeld/2 {
+			continue
+		}
+		e := tokenrate.Estimate(&s, r.bound())
+		if lost := float64(s.Lost()) / float64(s.Count()); hold && c.Policed && lost > r.loss()+1-belowSent {
+			e = policed(&s, r.loss())
+		}
+		c.take(&s, e, hold)
+		c.show()
+	}
+	if !c.confirmed {
+		c.falls = r.falls()
+	}
+	switch {
+	case c.falls != "":
+		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
+	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
+		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
+	case isRate(c.Result) && !c.confirmed && c.Policed: // of a path so slow that a longer train would take seconds
+		c.Rate.Low, c.Rate.High = math.Min(c.Rate.Low, c.Rate.Value*(1-unconfirmed)), math.Max(c.Rate.High, c.Rate.Value*(1+unconfirmed))
+	}
+	return c
+}
+
+// show notes the rate of a limit.
+func (c *claim) show() {
+	if isRate(c.Result) && (c.shown == 0 || c.Rate.Value < c.shown) {
+		c.shown = c.Rate.Value
+	}
+}
+
+// falls says how the rate fell during a train, if it did.
+func (r *evaluation) falls() string {
+	for _, s := range slices.Concat(r.of("tokenrate"), r.of("limiter"), r.of("confirm")) {
+		if parts := s.Split(); len(parts) > 0 && s.Parts[0].Size == fullPacket {
+			if from, to, falls := falling(&parts[len(parts)-1]); falls {
+				return fmt.Sprintf("the rate fell from %s to %s while a train arrived: the limit is lower, and takes longer to show", probe.FormatRate(from), probe.FormatRate(to))
+			}
+		}
+	}
+	return ""
+}
+
+// loss is the part of packets that the path loses of a train which no limiter drops.
+func (r *evaluation) loss() float64 {
+	for _, s := range r.of("limiter") {
+		if s.Purpose == "limiter/light" && len(s.Arrived) > 0 {
+			return float64(s.Lost()) / float64(s.Count())
+		}
+	}
+	return 0
+}
+
+// policed returns the rate of a policer from a train that was sent a little faster: that at which packets passed, after the tokens of its head. It holds back
+// nothing, so that their times are those at which they were sent.
+func policed(s *probe.Sample, loss float64) tokenrate.Result {
+	n := s.Count()
+	first, last, passed := n, 0, 0
+	for _, a := range s.Arrived {
+		if a.Number >= n/5 && a.Number < n {
+			first, last, passed = min(first, a.Number), max(last, a.Number), passed+1
+		}
+	}
+	took := 0.
+	if first < last {
+		took = float64(s.Sent[last] - s.Sent[first])
+	}
+	if passed < minHeld/2 || took <= 0 || float64(passed)/(1-loss) > belowSent*float64(last-first+1) {
+		return tokenrate.Result{Rate: probe.NoEstimate("the train found no limit"), Joint: &tokenrate.Joint{Rate: s.SendingRate(), Bytes: s.Bytes(), Took: seconds(s)}}
+	}
+	rate := float64((passed-1)*s.Parts[0].Frame()) * 8e9 / took / (1 - loss)
+	off := 2/float64(passed) + 2*math.Sqrt(loss/float64(passed)) // tokens of two packets at either end, and what the path loses by chance
+	return tokenrate.Result{Rate: probe.Estimate{Value: rate, Low: rate * (1 - off), High: rate * (1 + off)}, Policed: true}
+}
+
+// falling returns the rates at the begin and at the end of a train, and whether each sixth of it arrived more slowly than the one before: chance does that once in
+// 720 trains. A bucket that a train empties makes one step.
+func falling(s *probe.Sample) (from, to float64, falls bool) {
+	const parts = 6
+	n := len(s.Arrived)
+	if n < parts*minSixth {
+		return 0, 0, false
+	}
+	falls = true
+	for i := range parts {
+		p := *s
+		p.Arrived = s.Arrived[i*n/parts : (i+1)*n/parts]
+		switch rate := p.ArrivalRate(); {
+		case i == 0:
+			from, to = rate, rate
+		default:
+			falls, to = falls && rate < to, rate
+		}
+	}
+	return from, to, falls && to < from*(1-fallsBy)
+}
+
+// take takes what a train shows.
+func (c *claim) take(s *probe.Sample, e tokenrate.Result, hold bool) {
+	switch before := c.Rate; {
+	case isRate(e) && e.Rate.Value > belowSent*s.SendingRate(): // others' traffic, at the rate of a link
+	case isRate(e) && isRate(c.Result) && math.Abs(e.Rate.Value/before.Value-1) <= sameRate:
+		c.confirmed = true
+		c.Held, c.HeldSeconds = c.Held+s.Bytes(), c.HeldSeconds+seconds(s)
+		if e.Rate.High-e.Rate.Low < before.High-before.Low {
+			c.Rate = e.Rate
+		}
+	case isRate(e):
+		// Another limit, or one that the methods did not see. Its bucket was not full.
+		bucket := probe.NoEstimate("the trains that showed the token rate began with a bucket that was not full")
+		if b := e.Bucket; !hold && b.Known() && b.Low > 0 {
+			bucket = probe.Estimate{Value: b.Low, Low: b.Low, AtLeast: true}
+		}
+		c.Result, c.confirmed = tokenrate.Result{Rate: e.Rate, Bucket: bucket, Policed: e.Policed}, false
+	case e.Joint != nil && isRate(c.Result) && e.Joint.Rate > before.High*(1+sameRate):
+		// It passed faster than the limit.
+		c.Result, c.confirmed = e, false
+	case e.Joint != nil && !isRate(c.Result) && !c.Rate.AtLeast && (c.Joint == nil || e.Joint.Bytes > c.Joint.Bytes):
+		c.Joint = e.Joint
+	}
+}
+
+// seconds is how long a train took to arrive.
+func seconds(s *probe.Sample) float64 {
+	if n := len(s.Arrived); n > 1 {
+		return float64(s.Arrived[n-1].At-s.Arrived[0].At) / 1e9
+	}
+	return 0
+}
+
+// nextConfirm returns the next train that confirms or refutes the token rate.
+func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
+	if r.Seed || !r.TokenRate && !r.Limiter && !r.Available {
+		return t, false
+	}
+	share := r.shares().confirm
+	share -= min(share, r.spent("confirm"))
+	share = min(share, r.left)
+	c := r.claim()
+	if c.trains >= mostConfirm || share < minHeld*(fullPacket+probe.Overhead) {
+		return t, false
+	}
+	packets := func(bytes float64) int { return int(bytes / (fullPacket + probe.Overhead)) }
+	switch {
+	case isRate(c.Result) && !c.confirmed && r.limiter().Class != limiter.Xen:
+		// It begins with what empties the bucket that filled since the last train.
+		rate, fast := c.Rate.Value, math.Max(drainPart*r.bound(), 2*holdPart*c.Rate.Value)
+		if math.IsInf(fast, 1) {
+			fast = 2 * c.Rate.Value
+		}
+		filled := rate / 8 * refill.Seconds()
+		if b := c.Bucket; b.Known() && !b.AtLeast {
+			filled = math.Max(math.Min(filled, 1.2*b.Value), 0)
+		}
+		head := packets(math.Min(filled/(1-rate/fast), float64(share)/2)) + 2
+		held := packets(math.Min(holdPart*rate/8*holdTime.Seconds(), float64(share))) - head
+		if held < minHeld {
+			return t, false
+		}
+		return probe.Train{Purpose: purposeHold, Parts: []probe.Part{
+			{Count: head, Size: fullPacket, Rate: unit.Rate(fast)},
+			{Count: held, Size: fullPacket, Rate: unit.Rate(holdPart * rate)},
+		}}, true
+	case !isRate(c.Result) && !c.drained && !math.IsInf(r.bound(), 1):
+		rate := drainPart * r.bound()
+		count := packets(math.Min(rate/8*drainTime.Seconds(), drainShare*float64(share)))
+		return probe.Uniform(purposeDrain, count, fullPacket, unit.Rate(rate)), count >= minHeld
+	}
+	return t, false
+}

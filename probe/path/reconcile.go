@@ -1,0 +1,171 @@
+package path
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+)
+
+const (
+	// agree is the relative difference up to which two parts of an answer do not contradict each other.
+	agree = 0.02
+	// mostReordered is the part of packets that arrive out of order up to which delays show queues.
+	mostReordered = 0.02
+)
+
+// reordered returns the part of the packets that arrived before others that were sent earlier.
+func reordered(samples []probe.Sample) float64 {
+	late, all := 0, 0
+	for i := range samples {
+		highest := -1
+		for _, a := range samples[i].Arrived {
+			if all++; a.Number < highest {
+				late++
+			}
+			highest = max(highest, a.Number)
+		}
+	}
+	return float64(late) / float64(max(all, 1))
+}
+
+// observed is what all trains of a measurement show, whatever they were for.
+type observed struct {
+	fastest float64 // the highest rate at which a train arrived, in bit/s
+	shown   float64 // the lowest rate at which a train was limited, 0 if none was
+	jitter  float64 // how much the delays of packets vary that are sent so slowly that they do not queue, in ns
+	falls   string  // how the rate fell during a train
+}
+
+const (
+	// minTrain is the least number of packets of a train whose rate the path carries.
+	minTrain = 100
+	// Above fastStamps bursts last not much longer than the errors of their timestamps, which make them longer.
+	fastStamps = 12e9
+	// leastSleep is the shortest sleep of an end, in times of full packets at the capacity: others' packets wait in between.
+	leastSleep = 10
+	// shownLater is the confidence in a limiter that only the confirmation met.
+	shownLater = 0.8
+	// Delays that vary by more than burstJitter packet times hide what short bursts show of the capacity, if trains arrived at less than 1/slowTrains of that.
+	burstJitter, slowTrains = 20, 1.5
+)
+
+func (r *evaluation) observed() (o observed) {
+	o.falls, o.shown = r.claim().falls, r.claim().shown
+	for i := range r.samples {
+		s := &r.samples[i]
+		if len(s.Parts) == 1 && len(s.Arrived) >= minTrain {
+			o.fastest = math.Max(o.fastest, s.ArrivalRate())
+		}
+		if s.Purpose == "limiter/light" && len(s.Arrived) >= minTrain {
+			delays := make([]int64, len(s.Arrived))
+			for j, a := range s.Arrived {
+				delays[j] = a.At - s.Sent[a.Number]
+			}
+			slices.Sort(delays)
+			tenth := len(delays) / 10
+			o.jitter = math.Max(o.jitter, float64(delays[len(delays)-1-tenth]-delays[tenth]))
+		}
+	}
+	return o
+}
+
+// reconcile takes out what contradicts another part of the answer, or what cannot be: each becomes "cannot tell", with the reason.
+func (a *Answer) reconcile(o observed) {
+	c, r := a.Capacity, a.TokenRate
+	if c != nil && c.Known() {
+		switch packet := (fullPacket + probe.Overhead) * 8e9 / c.Value; {
+		case !c.AtLeast && o.fastest > c.High*(1+agree):
+			*c = probe.NoEstimate(fmt.Sprintf("a train arrived at %s, faster than the capacity that short bursts showed, %s: packets are delayed at random or in groups", probe.FormatRate(o.fastest), probe.FormatRate(c.Value)))
+		case o.jitter > burstJitter*packet && c.Value > slowTrains*o.fastest:
+			*c = probe.NoEstimate(fmt.Sprintf("the delay of packets varies by %v, which hides how fast short bursts arrive", time.Duration(o.jitter).Round(time.Microsecond)))
+		}
+	}
+	if c != nil && !c.Known() && r != nil && isRate(*r) && !r.Shared() {
+		r.Rate, r.Bucket = probe.NoEstimate(unknownCapacity+c.Reason), probe.NoEstimate(unknownCapacity+c.Reason)
+	}
+	if c != nil && c.Known() && !c.AtLeast && c.Value > fastStamps {
+		*c = probe.Estimate{Value: c.Low, Low: c.Low, AtLeast: true}
+	}
+	if l := a.Limiter; l != nil && l.Class == limiter.Scheduling && c != nil && c.Known() && len(l.Schedules) > 0 {
+		if s := l.Schedules[len(l.Schedules)-1]; s.Sleeping.Value < leastSleep*(fullPacket+probe.Overhead)*8e9/c.Value {
+			*l = limiter.Result{Cannot: "packets are apart by no more than some packets of others take at the capacity", Doubts: l.Doubts}
+		}
+	}
+	if o.falls != "" {
+		if l := a.Limiter; l != nil {
+			*l = limiter.Result{Cannot: o.falls, Doubts: l.Doubts, Schedules: l.Schedules}
+		}
+		if v := a.Available; v != nil {
+			v.Available = probe.NoEstimate(o.falls)
+		}
+	}
+	if r != nil && r.Rate.Known() && c != nil && c.Known() && !c.AtLeast && r.Rate.Value > c.High*(1+agree) {
+		if why := fmt.Sprintf("trains passed at %s, above the capacity that was found, %s: packets arrive in groups", probe.FormatRate(r.Rate.Value), probe.FormatRate(c.Value)); r.Rate.AtLeast {
+			r.Rate = probe.Estimate{Value: c.Low, Low: c.Low, AtLeast: true}
+		} else {
+			r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+		}
+	}
+	if r != nil && r.Bucket.Known() && r.Bucket.Value < 0 {
+		r.Bucket = probe.NoEstimate("packets arrived later than the token rate explains: they are grouped, reordered or delayed")
+	}
+	a.matchLimiter()
+	a.boundAvailable(o.shown)
+}
+
+// unknownCapacity is why a rate is not taken for a limiter's.
+const unknownCapacity = "the capacity is not known, so that it may be the rate of a link: "
+
+// matchLimiter makes the limiter that of the token rate, which was confirmed.
+func (a *Answer) matchLimiter() {
+	l, r := a.Limiter, a.TokenRate
+	if l == nil || r == nil {
+		return
+	}
+	if c := a.Capacity; l.Class == limiter.None && isRate(*r) && r.Held > 0 && c != nil && c.Known() && r.Rate.High < c.Low*(1-3*agree) {
+		// Trains of the confirmation showed what those of the method did not.
+		*l = limiter.Result{Class: limiter.TBF, At: limiter.Path, Confidence: shownLater, RunnerUp: limiter.Policer, Why: "only trains that were sent to confirm the rate met the limiter", Doubts: l.Doubts,
+			Schedules: l.Schedules, Bucket: &limiter.Bucket{Peak: *c, Rate: r.Rate, Size: r.Bucket}}
+		if r.Policed {
+			l.Class, l.RunnerUp = limiter.Policer, limiter.TBF
+		}
+	}
+	if l.Class == limiter.Policer && r.Held == 0 {
+		l.Confidence = math.Min(l.Confidence, shownLater) // a short queue drops as a policer does
+	}
+	if l.Bucket == nil {
+		return
+	}
+	switch b := l.Bucket; {
+	case isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree:
+		b.Rate, b.Size = r.Rate, r.Bucket
+	case b.Size.Known() && b.Size.Value < 0:
+		b.Size = r.Bucket
+	case !r.Rate.Known() && b.Rate.Known() && !b.Rate.AtLeast:
+		*l = limiter.Result{Cannot: "the trains contradict each other: " + r.Rate.Reason, Doubts: l.Doubts, Schedules: l.Schedules}
+	}
+}
+
+// boundAvailable holds the available bandwidth to what the other parts allow, and to the rate at which trains were limited.
+func (a *Answer) boundAvailable(shown float64) {
+	if a.Available == nil || !a.Available.Available.Known() {
+		return
+	}
+	v, what, most := &a.Available.Available, "the capacity", math.Inf(1)
+	if c := a.Capacity; c != nil && c.Known() && !c.AtLeast {
+		most = c.High
+	}
+	if r := a.TokenRate; r != nil && isRate(*r) && r.Rate.High < most {
+		what, most = "the token rate", r.Rate.High
+	} else if shown > 0 && shown < most {
+		what, most = "the rate of longer trains", shown
+	}
+	if v.Value <= most*(1+agree) {
+		return
+	}
+	*v = probe.NoEstimate(fmt.Sprintf("trains passed at %s, above %s of %s: they were shorter than the bucket", probe.FormatRate(v.Value), what, probe.FormatRate(most)))
+}
