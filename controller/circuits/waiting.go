@@ -11,14 +11,15 @@ const (
 	// backlogged is the part of a second in which a queue was not empty, above which its sender may want to send more than it may. A TCP connection
 	// at its limit has 0.96 to 1. One that has all it wants has that too if its limit is hardly above it.
 	backlogged = 0.95
-	// A sender has leastRoom above what it wants, so that it shows if it wants more. If it took a burst for that, it gets twice as much, up to mostRoom,
-	// and half of what it has more than leastRoom is gone after 1/roomDecay cycles.
+	// A sender has leastRoom above what it wants, so that it shows if it wants more. If a burst passed for that, it gets twice as much, up to mostRoom, and
+	// two thirds of what it has more than leastRoom are gone after 1/roomDecay cycles.
 	leastRoom, mostRoom, roomDecay = 0.03, 0.12, 1. / 64
 	// usedRoom is the part of the room above which a sender wants more.
 	usedRoom = 2. / 3
 	// takesMore is how much more than its former limit a sender offers that wanted more.
 	takesMore = 1.1
-	// recovery is for how many readings after drops a sender counts as one that wants as much as before. TCP waits for its timer, and then doubles its rate.
+	// For up to recovery readings after drops a sender counts as one that wants dropRoom times the limit under which they occurred. TCP waits for its timer, and
+	// then doubles its rate from round trip to round trip.
 	recovery, dropRoom = 6, 1.25
 	// A sender has recovered that offers more than the limit was under which it was dropped, or at least nearLimit of it, and as much as before within
 	// sameRate.

@@ -31,6 +31,9 @@ const (
 	// holdTime and drainTime bound the time of a train, minHeld its packets.
 	holdTime, drainTime = 130 * time.Millisecond, 250 * time.Millisecond
 	minHeld             = 60
+	// sharedTime is that of a drain train beside others' traffic: if they use half of the link, the queue grows by 11 ms. A shaper that others use is not held: with
+	// half of its rate in use a queue of 70 ms would grow.
+	sharedTime = 30 * time.Millisecond
 	// mostConfirm is how many trains confirm at most.
 	mostConfirm = 4
 	// unconfirmed is the relative error of a policer's rate that no longer train confirmed.
@@ -215,10 +218,12 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 	}
 	packets := func(bytes float64) int { return int(bytes / (fullPacket + probe.Overhead)) }
 	switch {
-	case isRate(c.Result) && !c.confirmed && r.limiter().Class != limiter.Xen:
+	case isRate(c.Result) && !c.confirmed && !c.Shared() && r.limiter().Class != limiter.Xen:
 		// It begins with what empties the bucket that filled since the last train.
 		rate, fast := c.Rate.Value, math.Max(drainPart*r.bound(), 2*holdPart*c.Rate.Value)
-		if math.IsInf(fast, 1) {
+		if r.Nominal > 0 {
+			fast = math.Min(fast, math.Max(float64(r.Nominal), holdPart*rate))
+		} else if math.IsInf(fast, 1) {
 			fast = 2 * c.Rate.Value
 		}
 		filled := rate / 8 * refill.Seconds()
@@ -234,9 +239,13 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 			{Count: head, Size: fullPacket, Rate: unit.Rate(fast)},
 			{Count: held, Size: fullPacket, Rate: unit.Rate(holdPart * rate)},
 		}}, true
-	case !isRate(c.Result) && !c.drained && !math.IsInf(r.bound(), 1):
+	case !isRate(c.Result) && !c.drained && !math.IsInf(r.bound(), 1) && r.Nominal == 0: // faster trains than Nominal are not to be sent
 		rate := drainPart * r.bound()
-		count := packets(math.Min(rate/8*drainTime.Seconds(), drainShare*float64(share)))
+		lasts := drainTime
+		if c.Joint == nil || c.Joint.Rate < belowSent*r.bound() {
+			lasts = sharedTime // a queue grows beside others' traffic
+		}
+		count := packets(math.Min(rate/8*lasts.Seconds(), drainShare*float64(share)))
 		return probe.Uniform(purposeDrain, count, fullPacket, unit.Rate(rate)), count >= minHeld
 	}
 	return t, false

@@ -171,7 +171,8 @@ func (c *Cycle) Glance(readings []Reading) (ch Changes) {
 			continue
 		}
 		if offers := max(m.rate(), r.Wants); float64(offers) > risesOver*float64(s.limit) {
-			s.seen, rises = offers, rises || s.class != share.BestEffort
+			// Best effort offers more than its limit wherever a link is full, so that it counts as a rise only if it wakes.
+			s.seen, rises = offers, rises || s.class != share.BestEffort || s.offered < offers/2
 		}
 	}
 	if !rises {

@@ -76,6 +76,12 @@ func TestGlance(t *testing.T) {
 		t.Errorf("without a rise limits change: %+v", ch.Limits)
 	}
 	before := p.limits[be].Rate
+	r := p.counts[be]
+	r.Flow, r.At = be, p.at.Elapsed+600*time.Millisecond
+	r.Offered += bytes(200*unit.Mbit, 600*time.Millisecond)
+	if ch := p.cycle.Glance([]Reading{r}); len(ch.Limits) > 0 {
+		t.Errorf("with best effort above its limit limits change: %+v", ch.Limits)
+	}
 	ch := glance(70 * unit.Mbit)
 	p.enforce(ch)
 	if got := p.limits[qos].Rate; got < 70*unit.Mbit {
