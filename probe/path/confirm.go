@@ -171,13 +171,21 @@ func falling(s *probe.Sample) (from, to float64, falls bool) {
 	return from, to, falls && to < from*(1-fallsBy)
 }
 
+// hold confirms the rate for the bytes of a train.
+func (c *claim) hold(s *probe.Sample) {
+	c.confirmed = true
+	c.Held, c.HeldSeconds = c.Held+s.Bytes(), c.HeldSeconds+seconds(s)
+}
+
 // take takes what a train shows.
 func (c *claim) take(s *probe.Sample, e tokenrate.Result, hold bool) {
+	same := func(rate float64) bool { return isRate(c.Result) && math.Abs(rate/c.Rate.Value-1) <= sameRate }
 	switch before := c.Rate; {
+	case hold && s.SendingRate() < belowSent*float64(s.Parts[0].Rate) && same(s.ArrivalRate()): // a limiter of the sender's own host blocks it
+		c.hold(s)
 	case isRate(e) && e.Rate.Value > belowSent*s.SendingRate(): // others' traffic, at the rate of a link
-	case isRate(e) && isRate(c.Result) && math.Abs(e.Rate.Value/before.Value-1) <= sameRate:
-		c.confirmed = true
-		c.Held, c.HeldSeconds = c.Held+s.Bytes(), c.HeldSeconds+seconds(s)
+	case isRate(e) && same(e.Rate.Value):
+		c.hold(s)
 		if e.Rate.High-e.Rate.Low < before.High-before.Low {
 			c.Rate = e.Rate
 		}

@@ -1,9 +1,11 @@
 package path
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/probe"
@@ -38,11 +40,14 @@ type observed struct {
 	shown   float64 // the lowest rate at which a train was limited, 0 if none was
 	jitter  float64 // how much the delays of packets vary that are sent so slowly that they do not queue, in ns
 	falls   string  // how the rate fell during a train
+	burst   float64 // the median rate of short bursts, +Inf if their packets arrived at once
 }
 
 const (
 	// minTrain is the least number of packets of a train whose rate the path carries.
 	minTrain = 100
+	// Bursts that arrive burstFaster times as fast as long trains show a limiter although the capacity is not known.
+	burstFaster = 3
 	// Above fastStamps bursts last not much longer than the errors of their timestamps, which make them longer.
 	fastStamps = 12e9
 	// leastSleep is the shortest sleep of an end, in times of full packets at the capacity: others' packets wait in between.
@@ -55,8 +60,16 @@ const (
 
 func (r *evaluation) observed() (o observed) {
 	o.falls, o.shown = r.claim().falls, r.claim().shown
+	var bursts []float64
 	for i := range r.samples {
 		s := &r.samples[i]
+		if strings.HasPrefix(s.Purpose, "capacity/") {
+			for _, b := range s.Split() {
+				if n := len(b.Arrived); n > 2 && n == b.Count() {
+					bursts = append(bursts, cmp.Or(b.ArrivalRate(), math.Inf(1)))
+				}
+			}
+		}
 		if len(s.Parts) == 1 && len(s.Arrived) >= minTrain {
 			o.fastest = math.Max(o.fastest, s.ArrivalRate())
 		}
@@ -69,6 +82,9 @@ func (r *evaluation) observed() (o observed) {
 			tenth := len(delays) / 10
 			o.jitter = math.Max(o.jitter, float64(delays[len(delays)-1-tenth]-delays[tenth]))
 		}
+	}
+	if slices.Sort(bursts); len(bursts) > 0 {
+		o.burst = bursts[len(bursts)/2]
 	}
 	return o
 }
@@ -84,7 +100,7 @@ func (a *Answer) reconcile(o observed) {
 			*c = probe.NoEstimate(fmt.Sprintf("the delay of packets varies by %v, which hides how fast short bursts arrive", time.Duration(o.jitter).Round(time.Microsecond)))
 		}
 	}
-	if c != nil && !c.Known() && r != nil && isRate(*r) && !r.Shared() {
+	if c != nil && !c.Known() && r != nil && isRate(*r) && !r.Shared() && (o.burst < burstFaster*r.Rate.Value || o.jitter > burstJitter*(fullPacket+probe.Overhead)*8e9/r.Rate.Value) {
 		r.Rate, r.Bucket = probe.NoEstimate(unknownCapacity+c.Reason), probe.NoEstimate(unknownCapacity+c.Reason)
 	}
 	if c != nil && c.Known() && !c.AtLeast && c.Value > fastStamps {
