@@ -36,8 +36,6 @@ const (
 	sharedTime = 30 * time.Millisecond
 	// mostConfirm is how many trains confirm at most.
 	mostConfirm = 4
-	// unconfirmed is the relative error of a policer's rate that no longer train confirmed.
-	unconfirmed = 0.02
 	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, and minSixth the packets of a sixth of it.
 	fallsBy, minSixth = 0.008, 20
 	// sameRate is the relative difference up to which two rates are the same.
@@ -79,6 +77,9 @@ func (r *evaluation) readClaim() claim {
 		}
 		e := tokenrate.Estimate(&s, r.bound())
 		if lost := float64(s.Lost()) / float64(s.Count()); hold && c.Policed && lost > r.loss()+1-belowSent {
+			if shared := e.Shared() || e.Rate.AtLeast; shared {
+				continue // others' traffic takes tokens, and their number is not known
+			}
 			e = policed(&s, r.loss())
 		}
 		c.take(&s, e, hold)
@@ -92,8 +93,9 @@ func (r *evaluation) readClaim() claim {
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
 		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
-	case isRate(c.Result) && !c.confirmed && c.Policed: // of a path so slow that a longer train would take seconds
-		c.Rate.Low, c.Rate.High = math.Min(c.Rate.Low, c.Rate.Value*(1-unconfirmed)), math.Max(c.Rate.High, c.Rate.Value*(1+unconfirmed))
+	case isRate(c.Result) && !c.confirmed && c.Policed: // a longer train would take seconds, or the path is shared
+		why := "packets are lost as in a policer, and no train was long enough to tell that from others' traffic"
+		c.Rate, c.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
 	}
 	return c
 }

@@ -50,6 +50,8 @@ const (
 	burstFaster = 3
 	// Above fastStamps bursts last not much longer than the errors of their timestamps, which make them longer.
 	fastStamps = 12e9
+	// scheduleRate is the relative difference of a token rate and the rate of a schedule (equation 4.1) up to which the schedule explains it.
+	scheduleRate = 0.15
 	// leastSleep is the shortest sleep of an end, in times of full packets at the capacity: others' packets wait in between.
 	leastSleep = 10
 	// shownLater is the confidence in a limiter that only the confirmation met.
@@ -103,12 +105,18 @@ func (a *Answer) reconcile(o observed) {
 	if c != nil && !c.Known() && r != nil && isRate(*r) && !r.Shared() && (o.burst < burstFaster*r.Rate.Value || o.jitter > burstJitter*(fullPacket+probe.Overhead)*8e9/r.Rate.Value) {
 		r.Rate, r.Bucket = probe.NoEstimate(unknownCapacity+c.Reason), probe.NoEstimate(unknownCapacity+c.Reason)
 	}
-	if c != nil && c.Known() && !c.AtLeast && c.Value > fastStamps {
+	if c != nil && c.Known() && !c.AtLeast && c.High > fastStamps {
 		*c = probe.Estimate{Value: c.Low, Low: c.Low, AtLeast: true}
 	}
 	if l := a.Limiter; l != nil && l.Class == limiter.Scheduling && c != nil && c.Known() && len(l.Schedules) > 0 {
 		if s := l.Schedules[len(l.Schedules)-1]; s.Sleeping.Value < leastSleep*(fullPacket+probe.Overhead)*8e9/c.Value {
 			*l = limiter.Result{Cannot: "packets are apart by no more than some packets of others take at the capacity", Doubts: l.Doubts}
+		}
+	}
+	if l := a.Limiter; l != nil && l.Class == limiter.Scheduling && r != nil && isRate(*r) && len(l.Schedules) > 0 {
+		if s := l.Schedules[len(l.Schedules)-1]; s.Rate.Known() && math.Abs(r.Rate.Value/s.Rate.Value-1) < scheduleRate {
+			why := "trains arrived as fast as the " + string(s.At) + " runs at intervals"
+			r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
 		}
 	}
 	if o.falls != "" {
