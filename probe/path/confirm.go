@@ -93,7 +93,7 @@ func (r *evaluation) readClaim() claim {
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
 		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
-	case isRate(c.Result) && !c.confirmed && c.Policed: // a longer train would take seconds, or the path is shared
+	case isRate(c.Result) && !c.confirmed && r.limiter().Class == limiter.Policer: // a longer train would take seconds, or the path is shared
 		why := "packets are lost as in a policer, and no train was long enough to tell that from others' traffic"
 		c.Rate, c.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
 	}

@@ -158,6 +158,10 @@ func (a *Answer) matchLimiter() {
 			l.Class, l.RunnerUp = limiter.Policer, limiter.TBF
 		}
 	}
+	if l.Class == limiter.None && isRate(*r) && r.Held == 0 {
+		why := "no train confirmed a limit, and others' traffic may be what slowed those that met one"
+		r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+	}
 	if l.Class == limiter.Policer && r.Held == 0 {
 		l.Confidence = math.Min(l.Confidence, shownLater) // a short queue drops as a policer does
 	}
