@@ -36,8 +36,9 @@ const (
 	sharedTime = 30 * time.Millisecond
 	// mostConfirm is how many trains confirm at most.
 	mostConfirm = 4
-	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, and minSixth the packets of a sixth of it.
-	fallsBy, minSixth = 0.008, 20
+	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, stepsBy that from a sixth of it to the next, and minSixth
+	// the packets of a sixth.
+	fallsBy, stepsBy, minSixth = 0.008, 0.0007, 20
 	// sameRate is the relative difference up to which two rates are the same.
 	sameRate = 0.01
 	// refill is the time between two trains in which a bucket fills again.
@@ -85,6 +86,12 @@ func (r *evaluation) readClaim() claim {
 		c.take(&s, e, hold)
 		c.show()
 	}
+	return c
+}
+
+// readAnswer returns the token rate as far as it is known.
+func (r *evaluation) readAnswer() claim {
+	c := r.claim()
 	if !c.confirmed {
 		c.falls = r.falls()
 	}
@@ -167,7 +174,7 @@ func falling(s *probe.Sample) (from, to float64, falls bool) {
 		case i == 0:
 			from, to = rate, rate
 		default:
-			falls, to = falls && rate < to, rate
+			falls, to = falls && rate < to*(1-stepsBy), rate
 		}
 	}
 	return from, to, falls && to < from*(1-fallsBy)
@@ -183,7 +190,9 @@ func (c *claim) hold(s *probe.Sample) {
 func (c *claim) take(s *probe.Sample, e tokenrate.Result, hold bool) {
 	same := func(rate float64) bool { return isRate(c.Result) && math.Abs(rate/c.Rate.Value-1) <= sameRate }
 	switch before := c.Rate; {
-	case hold && s.SendingRate() < belowSent*float64(s.Parts[0].Rate) && same(s.ArrivalRate()): // a limiter of the sender's own host blocks it
+	case hold && same(s.ArrivalRate()) && s.ArrivalRate() < belowSent*float64(s.Parts[0].Rate):
+		// It arrived at the rate although it was to be faster: more packets wait, are lost in a short queue, or are not sent, as a limiter of the sender's own host
+		// blocks it.
 		c.hold(s)
 	case isRate(e) && e.Rate.Value > belowSent*s.SendingRate(): // others' traffic, at the rate of a link
 	case isRate(e) && same(e.Rate.Value):
@@ -230,12 +239,12 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 	switch {
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && r.limiter().Class != limiter.Xen:
 		// It begins with what empties the bucket that filled since the last train.
-		rate, fast := c.Rate.Value, math.Max(drainPart*r.bound(), 2*holdPart*c.Rate.Value)
+		rate := c.Rate.Value
+		fast := math.Min(2*holdPart*rate, drainPart*r.bound())
 		if r.Nominal > 0 {
-			fast = math.Min(fast, math.Max(float64(r.Nominal), holdPart*rate))
-		} else if math.IsInf(fast, 1) {
-			fast = 2 * c.Rate.Value
+			fast = math.Min(fast, float64(r.Nominal))
 		}
+		fast = math.Max(fast, holdPart*rate)
 		filled := rate / 8 * refill.Seconds()
 		if b := c.Bucket; b.Known() && !b.AtLeast {
 			filled = math.Max(math.Min(filled, 1.2*b.Value), 0)

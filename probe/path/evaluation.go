@@ -23,7 +23,8 @@ type evaluation struct {
 	capacity  func() probe.Estimate
 	limiter   func() limiter.Result
 	tokenRate func() tokenrate.Result
-	claim     func() claim
+	claim     func() claim // for the next train
+	answer    func() claim
 }
 
 func (m Method) read(samples []probe.Sample) *evaluation {
@@ -34,7 +35,7 @@ func (m Method) read(samples []probe.Sample) *evaluation {
 	r.capacity = sync.OnceValue(r.readCapacity)
 	r.limiter = sync.OnceValue(func() limiter.Result { return r.oursLimiter().Estimate(samples) })
 	r.tokenRate = sync.OnceValue(r.readTokenRate)
-	r.claim = sync.OnceValue(r.readClaim)
+	r.claim, r.answer = sync.OnceValue(r.readClaim), sync.OnceValue(r.readAnswer)
 	return r
 }
 
@@ -211,7 +212,7 @@ func (r *evaluation) oursAvailable() (o available.HoldTrains) {
 		o.Capacity = c.Value
 	}
 	if len(r.of("tokenrate")) > 0 {
-		s := r.claim()
+		s := r.answer()
 		if s.Rate.Known() {
 			o.TokenRate = s.Rate.Value
 		}

@@ -124,7 +124,7 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.Capacity = &c
 	}
 	if m.TokenRate && len(r.of("tokenrate")) > 0 {
-		s := r.claim().Result
+		s := r.answer().Result
 		a.TokenRate = &s
 	}
 	if m.Limiter && !m.Seed && len(samples) > 0 {

@@ -61,7 +61,7 @@ const (
 )
 
 func (r *evaluation) observed() (o observed) {
-	o.falls, o.shown = r.claim().falls, r.claim().shown
+	o.falls, o.shown = r.answer().falls, r.answer().shown
 	var bursts []float64
 	for i := range r.samples {
 		s := &r.samples[i]

@@ -78,9 +78,13 @@ const (
 // bucket fills while the sender stalls.
 func longestWithoutStall(s *probe.Sample) (from, to int) {
 	n := min(s.Count(), len(s.Sent))
+	most := int64(stall)
+	if len(s.Parts) > 0 { // a slow train has gaps of its own
+		most = max(most, int64(silent*s.Parts[0].Gap()))
+	}
 	begin := 0
 	for i := 1; i <= n; i++ {
-		if i < n && s.Sent[i]-s.Sent[i-1] < stall {
+		if i < n && s.Sent[i]-s.Sent[i-1] < most {
 			continue
 		}
 		if i-begin > to-from {
