@@ -200,6 +200,7 @@ func (c *claim) take(s *probe.Sample, e tokenrate.Result, hold bool) {
 		if e.Rate.High-e.Rate.Low < before.High-before.Low {
 			c.Rate = e.Rate
 		}
+	case isRate(e) && !hold && !e.Knee(): // others' traffic slowed all of it
 	case isRate(e):
 		// Another limit, or one that the methods did not see. Its bucket was not full.
 		bucket := probe.NoEstimate("the trains that showed the token rate began with a bucket that was not full")

@@ -30,7 +30,11 @@ type Result struct {
 	k            int     // packets in each of the runs that agree
 	sd           float64 // their relative standard deviation
 	crossTraffic bool    // cross traffic was between the packets
+	knee         bool    // the head was faster
 }
+
+// Knee reports whether the head of the train arrived faster than its tail.
+func (r Result) Knee() bool { return r.knee }
 
 // Shared reports whether others' traffic was between the packets that show the rate.
 func (r Result) Shared() bool { return r.crossTraffic }
@@ -98,7 +102,7 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 		// One super-packet passed a bucket with enough tokens, which shows no rate.
 		return noEstimate("all packets arrived at once")
 	}
-	r := Result{line: c, from: from}
+	r := Result{line: c, from: from, knee: !headless}
 	if tail > limited*top || lost < policed && places > limited*top && !c.drops(from) {
 		r.Rate, r.Bucket = probe.NoEstimate("the train found no limit"), probe.NoEstimate("the train found no limit")
 		// What was held back arrives at once, and a tail can be faster than it was sent.
