@@ -36,6 +36,8 @@ const (
 	sharedTime = 30 * time.Millisecond
 	// mostConfirm is how many trains confirm at most.
 	mostConfirm = 4
+	// unevenPackets is how far packets that pass a policer deviate from their rate at most, in packets: others' traffic takes tokens.
+	unevenPackets = 5
 	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, stepsBy that from a sixth of it to the next, and minSixth
 	// the packets of a sixth.
 	fallsBy, stepsBy, minSixth = 0.008, 0.0007, 20
@@ -78,7 +80,7 @@ func (r *evaluation) readClaim() claim {
 		}
 		e := tokenrate.Estimate(&s, r.bound())
 		if lost := float64(s.Lost()) / float64(s.Count()); hold && c.Policed && lost > r.loss()+1-belowSent {
-			if shared := e.Shared() || e.Rate.AtLeast; shared {
+			if e.Shared() || e.Rate.AtLeast || uneven(&s) {
 				continue // others' traffic takes tokens, and their number is not known
 			}
 			e = policed(&s, r.loss())
@@ -100,7 +102,7 @@ func (r *evaluation) readAnswer() claim {
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
 		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
-	case isRate(c.Result) && !c.confirmed && r.limiter().Class == limiter.Policer: // a longer train would take seconds, or the path is shared
+	case isRate(c.Result) && r.limiter().Class == limiter.Policer && !c.confirmed: // a longer train would take seconds, or the path is shared
 		why := "packets are lost as in a policer, and no train was long enough to tell that from others' traffic"
 		c.Rate, c.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
 	}
@@ -184,6 +186,18 @@ func falling(s *probe.Sample) (from, to float64, falls bool) {
 func (c *claim) hold(s *probe.Sample) {
 	c.confirmed = true
 	c.Held, c.HeldSeconds = c.Held+s.Bytes(), c.HeldSeconds+seconds(s)
+}
+
+// uneven reports whether the packets of a train, after its head, arrived at a rate that varies.
+func uneven(s *probe.Sample) bool {
+	tail := *s
+	tail.Arrived = s.Arrived[len(s.Arrived)/5:]
+	rate, low, high := tail.ArrivalRate(), math.Inf(1), math.Inf(-1)
+	for i, a := range tail.Arrived {
+		over := float64(i) - rate*float64(a.At-tail.Arrived[0].At)/8e9/float64(s.Parts[0].Frame())
+		low, high = math.Min(low, over), math.Max(high, over)
+	}
+	return high-low > unevenPackets
 }
 
 // take takes what a train shows.
