@@ -49,6 +49,9 @@ const (
 
 const fullPacket = 1500
 
+// slow is the rate in bit/s below which no train is held: it would last longer than holdTime.
+var slow = minHeld * (fullPacket + probe.Overhead) * 8 / (holdPart * holdTime.Seconds())
+
 // claim is the token rate, with what confirms it.
 type claim struct {
 	tokenrate.Result
@@ -102,7 +105,7 @@ func (r *evaluation) readAnswer() claim {
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
 		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
-	case isRate(c.Result) && r.limiter().Class == limiter.Policer && !c.confirmed: // a longer train would take seconds, or the path is shared
+	case isRate(c.Result) && r.limiter().Class == limiter.Policer && !c.confirmed && (c.trains > 0 || c.Rate.Value < slow): // a longer train would take seconds, or the path is shared
 		why := "packets are lost as in a policer, and no train was long enough to tell that from others' traffic"
 		c.Rate, c.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
 	}
