@@ -97,6 +97,9 @@ func (r *evaluation) readClaim() claim {
 // readAnswer returns the token rate as far as it is known.
 func (r *evaluation) readAnswer() claim {
 	c := r.claim()
+	if r.Nominal > 0 { // trains of the rate of a network's links, whose results its controller holds against each other
+		return c
+	}
 	if !c.confirmed {
 		c.falls = r.falls()
 	}
@@ -243,7 +246,7 @@ func seconds(s *probe.Sample) float64 {
 
 // nextConfirm returns the next train that confirms or refutes the token rate.
 func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
-	if r.Seed || !r.TokenRate && !r.Limiter && !r.Available {
+	if r.Seed || r.Nominal > 0 || !r.TokenRate && !r.Limiter && !r.Available {
 		return t, false
 	}
 	share := r.shares().confirm
@@ -259,9 +262,6 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 		// It begins with what empties the bucket that filled since the last train.
 		rate := c.Rate.Value
 		fast := math.Min(2*holdPart*rate, drainPart*r.bound())
-		if r.Nominal > 0 {
-			fast = math.Min(fast, float64(r.Nominal))
-		}
 		fast = math.Max(fast, holdPart*rate)
 		filled := rate / 8 * refill.Seconds()
 		if b := c.Bucket; b.Known() && !b.AtLeast {
@@ -276,7 +276,7 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 			{Count: head, Size: fullPacket, Rate: unit.Rate(fast)},
 			{Count: held, Size: fullPacket, Rate: unit.Rate(holdPart * rate)},
 		}}, true
-	case !isRate(c.Result) && !c.drained && !math.IsInf(r.bound(), 1) && r.Nominal == 0: // faster trains than Nominal are not to be sent
+	case !isRate(c.Result) && !c.drained && !math.IsInf(r.bound(), 1):
 		rate := drainPart * r.bound()
 		lasts := drainTime
 		if c.Joint == nil || c.Joint.Rate < belowSent*r.bound() {

@@ -138,12 +138,12 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		} else {
 			v = r.oursAvailable().Estimate(own)
 		}
-		if !m.Seed && reordered(own) > mostReordered {
+		if !m.Seed && m.Nominal == 0 && reordered(own) > mostReordered {
 			v.Available = probe.NoEstimate(fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*reordered(own)))
 		}
 		a.Available = &v
 	}
-	if !m.Seed {
+	if !m.Seed && m.Nominal == 0 {
 		a.reconcile(r.observed())
 	}
 	return a
