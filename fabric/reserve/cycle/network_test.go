@@ -126,17 +126,22 @@ func (p *plant) enforce(ch Changes) {
 	}
 }
 
+// reading is what its point has counted of a flow at a moment, if it offered a rate for a time since the cycle before.
+func (p *plant) reading(id FlowID, at, took time.Duration, offered unit.Rate) Reading {
+	r := p.counts[id]
+	r.Flow, r.At, r.Wants = id, at, p.wants[id]
+	r.Offered += bytes(offered, took)
+	r.Delivered += bytes(min(offered, p.limits[id].Rate+p.bursts[id]), took)
+	return r
+}
+
 // run lets flows offer rates for a time, and ends the cycle after it.
 func (p *plant) run(took time.Duration, offered map[FlowID]unit.Rate) {
 	p.at.Elapsed += took
 	p.at.Wall = p.at.Wall.Add(took)
 	var readings []Reading
 	for id := range p.limits {
-		r := p.counts[id]
-		r.Flow, r.At = id, p.at.Elapsed
-		r.Offered += bytes(offered[id], took)
-		r.Delivered += bytes(min(offered[id], p.limits[id].Rate+p.bursts[id]), took)
-		r.Wants = p.wants[id]
+		r := p.reading(id, p.at.Elapsed, took, offered[id])
 		p.counts[id] = r
 		if !p.silent[id] {
 			readings = append(readings, r)

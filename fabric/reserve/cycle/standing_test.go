@@ -10,13 +10,7 @@ import (
 
 // What meters let pass above the capacity of a link waits there. Limits leave so much of the link free in the next cycle, at the cost of best effort alone, and no longer.
 func TestStandingQueue(t *testing.T) {
-	n, qos, be := pair(t)
-	p := newPlant(t, share.NewAdaptive(share.DefaultQuantum))
-	p.set(n)
-	offered := map[FlowID]unit.Rate{qos: 40 * unit.Mbit, be: 200 * unit.Mbit}
-	for range 20 {
-		p.run(time.Second, offered)
-	}
+	p, qos, be, offered := settled(t, share.NewAdaptive(share.DefaultQuantum), 40*unit.Mbit)
 	full := p.limits[be].Rate
 	if full < 58*unit.Mbit {
 		t.Fatalf("best effort has %v", full)
@@ -39,13 +33,7 @@ func TestStandingQueue(t *testing.T) {
 // A flow that is known to want more than it offers has that, and what it offers remains what is accounted for.
 func TestWants(t *testing.T) {
 	for name, scheme := range map[string]share.Scheme{"adaptive": share.NewAdaptive(share.DefaultQuantum), "thesis": &share.AQoS{}} {
-		n, qos, be := pair(t)
-		p := newPlant(t, scheme)
-		p.set(n)
-		offered := map[FlowID]unit.Rate{qos: 20 * unit.Mbit, be: 200 * unit.Mbit}
-		for range 20 {
-			p.run(time.Second, offered)
-		}
+		p, qos, _, offered := settled(t, scheme, 20*unit.Mbit)
 		p.wants = map[FlowID]unit.Rate{qos: 35 * unit.Mbit}
 		p.run(time.Second, offered)
 		if got := p.limits[qos].Rate; got < 35*unit.Mbit {
@@ -59,31 +47,19 @@ func TestWants(t *testing.T) {
 
 // A flow that offers more than its limit has it within the cycle, at the cost of best effort, and its account is that of the whole cycle.
 func TestGlance(t *testing.T) {
-	n, qos, be := pair(t)
-	p := newPlant(t, share.NewAdaptive(share.DefaultQuantum))
-	p.set(n)
-	for range 20 {
-		p.run(time.Second, map[FlowID]unit.Rate{qos: 40 * unit.Mbit, be: 200 * unit.Mbit})
+	p, qos, be, _ := settled(t, share.NewAdaptive(share.DefaultQuantum), 40*unit.Mbit)
+	glance := func(id FlowID, offers unit.Rate) Changes {
+		const into = 600 * time.Millisecond
+		return p.cycle.Glance([]Reading{p.reading(id, p.at.Elapsed+into, into, offers)})
 	}
-	glance := func(offers unit.Rate) Changes {
-		r := p.counts[qos]
-		r.Flow, r.At = qos, p.at.Elapsed+600*time.Millisecond
-		r.Offered += bytes(offers, 600*time.Millisecond)
-		r.Delivered += bytes(min(offers, p.limits[qos].Rate), 600*time.Millisecond)
-		return p.cycle.Glance([]Reading{r})
-	}
-	if ch := glance(40 * unit.Mbit); len(ch.Limits) > 0 {
+	if ch := glance(qos, 40*unit.Mbit); len(ch.Limits) > 0 {
 		t.Errorf("without a rise limits change: %+v", ch.Limits)
 	}
 	before := p.limits[be].Rate
-	r := p.counts[be]
-	r.Flow, r.At = be, p.at.Elapsed+600*time.Millisecond
-	r.Offered += bytes(200*unit.Mbit, 600*time.Millisecond)
-	if ch := p.cycle.Glance([]Reading{r}); len(ch.Limits) > 0 {
+	if ch := glance(be, 200*unit.Mbit); len(ch.Limits) > 0 {
 		t.Errorf("with best effort above its limit limits change: %+v", ch.Limits)
 	}
-	ch := glance(70 * unit.Mbit)
-	p.enforce(ch)
+	p.enforce(glance(qos, 70*unit.Mbit))
 	if got := p.limits[qos].Rate; got < 70*unit.Mbit {
 		t.Errorf("a flow that rises to 70 Mbit/s has %v", got)
 	}

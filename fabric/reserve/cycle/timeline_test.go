@@ -23,6 +23,18 @@ func pair(t tester, requests ...reserve.Request) (n Network, qos, be FlowID) {
 	return n, forward("run"), enters(port(1, 3))
 }
 
+// settled is a plant of pair after 20 cycles in which the reservation offers a rate, and best effort twice the link.
+func settled(t tester, scheme share.Scheme, rate unit.Rate) (p *plant, qos, be FlowID, offered map[FlowID]unit.Rate) {
+	n, qos, be := pair(t)
+	p = newPlant(t, scheme)
+	p.set(n)
+	offered = map[FlowID]unit.Rate{qos: rate, be: 200 * unit.Mbit}
+	for range 20 {
+		p.run(time.Second, offered)
+	}
+	return p, qos, be, offered
+}
+
 // TestReservationBeginsAndEnds: a reservation has its bandwidth from its start to its end, its traffic has a limit as best
 // effort until the grace ends, and then none.
 func TestReservationBeginsAndEnds(t *testing.T) {
@@ -85,13 +97,7 @@ func TestSetKeepsState(t *testing.T) {
 
 // TestMissing: a switch that does not answer repeats its latest rates, and is counted; a sleeping flow is not woken by it.
 func TestMissing(t *testing.T) {
-	n, qos, be := pair(t)
-	p := newPlant(t, share.NewAdaptive(share.DefaultQuantum))
-	p.set(n)
-	offered := map[FlowID]unit.Rate{qos: 30 * unit.Mbit, be: 200 * unit.Mbit}
-	for range 20 {
-		p.run(time.Second, offered)
-	}
+	p, qos, _, offered := settled(t, share.NewAdaptive(share.DefaultQuantum), 30*unit.Mbit)
 	before := p.limits[qos].Rate
 	p.silent[qos] = true
 	for range 7 {
@@ -127,13 +133,7 @@ func TestNeverMeasured(t *testing.T) {
 
 // TestCountersBeginAgain: the rate of a cycle in which a counter went back is not known, and not a huge one.
 func TestCountersBeginAgain(t *testing.T) {
-	n, qos, be := pair(t)
-	p := newPlant(t, share.NewAdaptive(share.DefaultQuantum))
-	p.set(n)
-	offered := map[FlowID]unit.Rate{qos: 30 * unit.Mbit, be: 200 * unit.Mbit}
-	for range 20 {
-		p.run(time.Second, offered)
-	}
+	p, qos, _, offered := settled(t, share.NewAdaptive(share.DefaultQuantum), 30*unit.Mbit)
 	p.counts[qos] = Reading{}
 	p.run(time.Second, offered)
 	if s := p.status(qos); s.Offered != 30*unit.Mbit || p.all.Missing != 1 {
