@@ -146,14 +146,7 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 			out[name] = verdict{answered: true, wrong: !e.AtLeast && e.Value < a.capacity*(1-slack)}
 			return
 		}
-		low, high := widened(*e)
-		v := verdict{answered: true, covered: e.AtLeast || e.Low*(1-roundOff) <= is && is <= e.High*(1+roundOff)}
-		if e.AtLeast {
-			v.wrong = e.Value > is*(1+slack)
-		} else {
-			v.wrong = is < low*(1-slack) || is > high*(1+slack)
-		}
-		out[name] = v
+		out[name] = verdict{answered: true, wrong: isWrong(*e, is, slack), covered: e.AtLeast || e.Low*(1-roundOff) <= is && is <= e.High*(1+roundOff)}
 	}
 	if a.vague {
 		out[ofCapacity] = verdict{answered: got.Capacity.Known(), covered: true}
@@ -177,8 +170,7 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 		}
 	}
 	if l := got.Limiter; l != nil {
-		right := slices.Contains(a.classes, l.Class)
-		out[ofClass] = verdict{answered: l.Cannot == "", wrong: l.Cannot == "" && l.Confidence > sure && !right, confidence: l.Confidence, right: right}
+		out[ofClass] = verdict{answered: l.Cannot == "", wrong: a.isWrongClass(*l), confidence: l.Confidence, right: slices.Contains(a.classes, l.Class)}
 	}
 	return out
 }

@@ -33,9 +33,10 @@ func (t truth) faults(a path.Answer) (out []string) {
 			return
 		}
 		switch low, high := widened(*e); {
-		case e.AtLeast && e.Value > is*(1+roundOff):
+		case !isWrong(*e, is, roundOff):
+		case e.AtLeast:
 			out = append(out, fmt.Sprintf("%s at least %.4g, is %.4g", what, e.Value, is))
-		case !e.AtLeast && (is < low*(1-roundOff) || is > high*(1+roundOff)):
+		default:
 			out = append(out, fmt.Sprintf("%s %.4g (%.4g to %.4g), is %.4g", what, e.Value, low, high, is))
 		}
 	}
@@ -51,10 +52,24 @@ func (t truth) faults(a path.Answer) (out []string) {
 		}
 		judge("available", &v.Available, is)
 	}
-	if l := a.Limiter; l != nil && l.Cannot == "" && t.classes != nil && l.Confidence > sure && !slices.Contains(t.classes, l.Class) {
+	if l := a.Limiter; l != nil && t.classes != nil && t.isWrongClass(*l) {
 		out = append(out, fmt.Sprintf("limiter %s (%.2f), is %v", l.Class, l.Confidence, t.classes))
 	}
 	return out
+}
+
+// isWrong reports whether a known value is outside its own 99 % interval, or a bound does not hold. slack is the part that the truth may be off.
+func isWrong(e probe.Estimate, is, slack float64) bool {
+	if e.AtLeast {
+		return e.Value > is*(1+slack)
+	}
+	low, high := widened(e)
+	return is < low*(1-slack) || is > high*(1+slack)
+}
+
+// isWrongClass reports whether a limiter type is wrong, and stated with a confidence that allows no mistake.
+func (t truth) isWrongClass(l limiter.Result) bool {
+	return l.Cannot == "" && l.Confidence > sure && !slices.Contains(t.classes, l.Class)
 }
 
 // rateFor returns the rate of a transfer of the bytes for which an answer says that its rate was held: that of the limits which do not outlast it.
@@ -83,8 +98,7 @@ func widened(e probe.Estimate) (low, high float64) {
 
 // kind is one of the ten kinds of links on which the probe was found wrong.
 type kind struct {
-	name string
-	// cross is others' traffic, drawn for each run.
+	name  string
 	hops  []link.Spec
 	truth truth
 }

@@ -35,9 +35,11 @@ const (
 	enoughTail                       = 400
 )
 
+// PurposeLight is that of trains of small packets at a low rate, which no limiter delays or drops.
+const PurposeLight = "limiter/light"
+
 const (
 	purposeShort = "limiter/short"
-	purposeLight = "limiter/light"
 	purposeTrain = "limiter/train"
 	purposePaced = "limiter/paced"
 )
@@ -54,7 +56,7 @@ func (m Detector) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	for i := range samples {
 		budget -= min(budget, samples[i].Bytes())
 		switch p := samples[i].Parts; {
-		case strings.HasPrefix(samples[i].Purpose, purposeLight):
+		case strings.HasPrefix(samples[i].Purpose, PurposeLight):
 			lights++
 		case len(p) > minTrain:
 			shorts++
@@ -107,7 +109,7 @@ func (e *evidence) lightTrain(count int) probe.Train {
 			gap = slow
 		}
 	}
-	return probe.Uniform(purposeLight, count, lightSize, unit.Rate(small*8e9/gap))
+	return probe.Uniform(PurposeLight, count, lightSize, unit.Rate(small*8e9/gap))
 }
 
 // hasStalls reports whether something stalled during the light trains.

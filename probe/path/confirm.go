@@ -137,7 +137,7 @@ func (r *evaluation) falls() string {
 // loss is the part of packets that the path loses of a train which no limiter drops.
 func (r *evaluation) loss() float64 {
 	for _, s := range r.of("limiter") {
-		if s.Purpose == "limiter/light" && len(s.Arrived) > 0 {
+		if s.Purpose == limiter.PurposeLight && len(s.Arrived) > 0 {
 			return float64(s.Lost()) / float64(s.Count())
 		}
 	}

@@ -138,8 +138,8 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		} else {
 			v = r.oursAvailable().Estimate(own)
 		}
-		if !m.Seed && m.Nominal == 0 && reordered(own) > mostReordered {
-			v.Available = probe.NoEstimate(fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*reordered(own)))
+		if late := reordered(own); !m.Seed && m.Nominal == 0 && late > mostReordered {
+			v.Available = probe.NoEstimate(fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*late))
 		}
 		a.Available = &v
 	}

@@ -77,7 +77,7 @@ func (r *evaluation) observed() (o observed) {
 		if len(s.Parts) == 1 && len(s.Arrived) >= minTrain {
 			o.fastest = math.Max(o.fastest, s.ArrivalRate())
 		}
-		if s.Purpose == "limiter/light" && len(s.Arrived) >= minTrain {
+		if s.Purpose == limiter.PurposeLight && len(s.Arrived) >= minTrain {
 			delays := make([]int64, len(s.Arrived))
 			for j, a := range s.Arrived {
 				delays[j] = a.At - s.Sent[a.Number]
