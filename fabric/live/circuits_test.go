@@ -327,6 +327,41 @@ func TestReadingOfFlows(t *testing.T) {
 	}
 }
 
+// A circuit that was best effort for a moment, because its path went down, has other meters and flows then. What they did not count is no
+// lower rate: a limit that followed one would drop what the sender still sends.
+func TestReadingAcrossAnotherPath(t *testing.T) {
+	for _, meters := range []int{8, 1, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newCircle(t, oftest.Options{Limits: oftest.Limits{Meters: meters}})
+			here, there, other := w.circuit(7, 100*unit.Mbit, 0, 3, 2), w.circuit(7, 100*unit.Mbit, 0, 1, 2), w.circuit(8, unit.Mbit, 0, 1)
+			w.live.SetCircuits([]program.Circuit{here, other})
+			w.settle(2 * time.Second)
+			w.net.Advance()
+			defer w.stream(0, 2).Stop()
+			defer w.net.AdvanceEvery(10 * time.Millisecond)()
+			rates := 0
+			for n := range 20 {
+				time.Sleep(250 * time.Millisecond)
+				if n == 8 {
+					w.cables[3].Unplug()
+					time.Sleep(20 * time.Millisecond)
+					w.live.SetCircuits([]program.Circuit{there, other})
+				}
+				r, ok := w.read()[7]
+				if !ok || r.Interval == 0 {
+					continue
+				}
+				if rates++; float64(r.Offered) < 0.98*float64(hostRate) {
+					t.Errorf("with %d meters, reading %d is %+v, of %v", meters, n, r, hostRate)
+				}
+			}
+			if rates < 16 {
+				t.Errorf("with %d meters, %d of 20 readings have a rate", meters, rates)
+			}
+		})
+	}
+}
+
 // A rate is by the time in which the switch has counted, and not by when its answer came.
 func TestRateByTheClockOfTheSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ type metering struct {
 	// pending reports that sendLimits waits, for the meters in changed, whose limits may be others than those that the switch has. n.mu must be held for both.
 	pending bool
 	changed map[openflow.MeterID]bool
-	flows   map[uint32]uint64
+	flows   map[uint32]counts        // of circuits, at the last reading
 	reply   openflow.MeterStatsReply // memory for the next one
 }
 
@@ -45,18 +45,24 @@ type circuitMeter struct {
 	fine       bool
 }
 
+// counts are what the flows of a circuit have counted, and the age of the newest.
+type counts struct {
+	bytes uint64
+	age   time.Duration
+}
+
 // volume is bytes before and after a meter.
 type volume struct {
 	offered, passed uint64
 	// took is the time in which they were counted if timed, which is 0 if the switch has not counted since. Else only the controller's clock knows it.
 	took  time.Duration
 	timed bool
-	// known reports that they were counted.
-	known bool
+	// known reports that they were counted, and gap that a part was not: the counter began again, or is a new one.
+	known, gap bool
 }
 
 func newMetering() metering {
-	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]*circuitMeter{}, changed: map[openflow.MeterID]bool{}, flows: map[uint32]uint64{}}
+	return metering{busy: make(chan struct{}, 1), has: map[openflow.MeterID]*circuitMeter{}, changed: map[openflow.MeterID]bool{}, flows: map[uint32]counts{}}
 }
 
 // lock waits until no other messages about meters are under way.
@@ -163,23 +169,17 @@ func (m *metering) take(all []openflow.MeterCounters) {
 		for _, b := range one.Bands {
 			now.passed -= min(b.Bytes, now.passed)
 		}
-		if has.counted {
-			has.sum.offered += since(has.read.offered, now.offered)
-			has.sum.passed += since(has.read.passed, now.passed)
+		if has.counted && now.offered >= has.read.offered {
+			has.sum.offered += now.offered - has.read.offered
+			has.sum.passed += now.passed - min(has.read.passed, now.passed)
+		} else {
+			has.sum.gap = true
 		}
 		has.read, has.counted, has.age = now, true, 0
 		if one.Duration.Known() {
 			has.age, has.fine = one.Duration.Duration(), has.fine || one.Duration.Nsec != 0
 		}
 	}
-}
-
-// since is by how much a counter has grown. One that is lower than before has begun again.
-func since(before, now uint64) uint64 {
-	if now < before {
-		return now
-	}
-	return now - before
 }
 
 // SetLimits changes the limits of circuits, and leaves those of others as they are. It changes meters alone: each that changes
@@ -272,7 +272,8 @@ type CircuitReading struct {
 	Index int
 	// At is when its switch has counted, by a clock of the circuit, and Interval the time since the reading before, 0 if this is the first. It is the
 	// time of the switch where that is known: the controller takes an answer some time after the switch counted, which is 1 % of a second or
-	// more where it is busy.
+	// more where it is busy. Where a part of what was carried was not counted, as on a meter that was added since, the clock stands and the sums stay:
+	// Interval is 0.
 	At       time.Time
 	Interval time.Duration
 	// Offered and Passed are the mean rates in the interval in bit/s of layer 2: before and after its limit.
@@ -376,9 +377,10 @@ func (r *reading) start(a circuitsAt) (forget func() bool, ok bool) {
 
 // add adds what a circuit has carried, as its switch answered at a moment.
 func (t *tally) add(v volume, at time.Time) (r CircuitReading) {
-	if t.answered.IsZero() {
+	switch {
+	case t.answered.IsZero():
 		t.at = at
-	} else {
+	case !v.gap:
 		t.offered, t.passed = t.offered+v.offered, t.passed+v.passed
 		if r.Interval = v.took; !v.timed {
 			r.Interval = at.Sub(t.answered)
@@ -410,23 +412,29 @@ func (r *reading) ask(ctx context.Context, a circuitsAt) {
 	}
 	defer m.unlock()
 	metered, flows := a.sources()
-	var counted map[uint32]uint64
+	var counted map[uint32]volume
 	if flows {
 		all, err := flowsOf(ctx, a.conn, openflow.FlowsWith(program.CountedBy()))
 		if err != nil {
 			return
 		}
-		sums := map[uint32]uint64{}
+		sums := map[uint32]counts{}
 		for _, f := range all {
-			sums[program.CircuitOf(f.Cookie)] += f.Bytes
-		}
-		counted = make(map[uint32]uint64, len(sums))
-		for number, bytes := range sums {
-			if before, ok := m.flows[number]; ok {
-				counted[number] = since(before, bytes)
-			} else {
-				counted[number] = 0
+			number, age := program.CircuitOf(f.Cookie), f.Duration.Duration()
+			sum, ok := sums[number]
+			if !ok || age < sum.age {
+				sum.age = age
 			}
+			sum.bytes += f.Bytes
+			sums[number] = sum
+		}
+		counted = make(map[uint32]volume, len(sums))
+		for number, sum := range sums {
+			v := volume{gap: true}
+			if before, ok := m.flows[number]; ok && sum.bytes >= before.bytes && sum.age >= before.age {
+				v = volume{offered: sum.bytes - before.bytes, passed: sum.bytes - before.bytes}
+			}
+			counted[number] = v
 		}
 		m.flows = sums
 	}
@@ -441,7 +449,7 @@ func (r *reading) ask(ctx context.Context, a circuitsAt) {
 }
 
 // take takes what the circuits of a switch have carried since the last call, whose messages about meters are locked. counted are the bytes of flows.
-func (r *reading) take(a circuitsAt, counted map[uint32]uint64) {
+func (r *reading) take(a circuitsAt, counted map[uint32]volume) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := time.Now()
@@ -458,19 +466,22 @@ func (r *reading) take(a circuitsAt, counted map[uint32]uint64) {
 }
 
 // volume returns what a circuit has carried since the last call of ReadCircuits.
-func (m *metering) volume(c reader, counted map[uint32]uint64) (v volume) {
+func (m *metering) volume(c reader, counted map[uint32]volume) (v volume) {
 	meter, has := m.has[c.meter]
-	bytes, flowed := counted[c.number]
+	all, flowed := counted[c.number]
 	switch {
 	case has && len(meter.numbers) == 1:
 		v = meter.sum
 		if meter.fine && 0 < meter.since && meter.since <= meter.age {
 			v.took, v.timed = meter.age-meter.since, true
 		}
-	case flowed && has && meter.sum.offered > 0:
-		v = volume{offered: bytes, passed: uint64(float64(bytes) * float64(meter.sum.passed) / float64(meter.sum.offered))}
-	case flowed && (has || c.meter == 0):
-		v = volume{offered: bytes, passed: bytes}
+	case flowed && has:
+		v = all
+		if v.gap = v.gap || meter.sum.gap; meter.sum.offered > 0 {
+			v.passed = uint64(float64(v.offered) * float64(meter.sum.passed) / float64(meter.sum.offered))
+		}
+	case flowed && c.meter == 0:
+		v = all
 	default:
 		return v
 	}
