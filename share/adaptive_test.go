@@ -306,3 +306,21 @@ func TestFirstRateTooLow(t *testing.T) {
 		t.Errorf("the limit is %v after %d changes", limit, changes)
 	}
 }
+
+// A flow that offers far more than its noise explains has that within the cycle, and one whose noise explains it keeps its limit.
+func TestRise(t *testing.T) {
+	for _, c := range []struct {
+		noise float64
+		rises bool
+	}{{0, true}, {0.1, false}} {
+		a, rnd := NewAdaptive(DefaultQuantum), rand.New(rand.NewPCG(29, 52))
+		limits := a.SetNetwork(oneLink(10*unit.Mbit, ReservedFlow{Reserved: 8 * unit.Mbit, Class: 1}, ReservedFlow{}))
+		for range 100 {
+			limits = a.Cycle([]unit.Rate{unit.Rate(5e6 * math.Max(0, 1+c.noise*rnd.NormFloat64())), 20 * unit.Mbit})
+		}
+		const offers = 6600 * unit.Kbit
+		if got := a.Rise([]unit.Rate{offers, 0}); (got[0] >= offers) != c.rises || !c.rises && got[0] != limits[0] {
+			t.Errorf("with %g of noise a flow that offers %v has %v, before %v", c.noise, offers, got[0], limits[0])
+		}
+	}
+}

@@ -8,7 +8,8 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// A constant flow has false seizures at most once an hour also in the time in which its noise is learned, counted over its first ten minutes.
+// A constant flow has false seizures at most once an hour also in the time in which its noise is learned, counted over its first ten minutes, and if its rate is
+// also looked at within each cycle.
 func TestLearning(t *testing.T) {
 	const flows, minutes, rounds = 20, 10, 30
 	for _, sd := range []float64{0, 0.01, 0.05, 0.10} {
@@ -21,14 +22,20 @@ func TestLearning(t *testing.T) {
 				list = append(list, ReservedFlow{Reserved: unit.Mbit, Class: 1 + i%4})
 			}
 			list = append(list, ReservedFlow{})
-			seen := newSeizures(a.SetNetwork(oneLink(40*unit.Mbit, list...))[:flows])
-			offered := make([]unit.Rate, flows+1)
+			limits := a.SetNetwork(oneLink(40*unit.Mbit, list...))
+			seen := newSeizures(limits[:flows])
+			offered, rises := make([]unit.Rate, flows+1), make([]unit.Rate, flows+1)
 			offered[flows] = unit.Gbit
 			for second := range minutes * 60 {
 				for i := range flows {
 					offered[i] = unit.Rate(0.9e6 * math.Max(0, 1+sd*rnd.NormFloat64()))
+					if rises[i] = 0; float64(offered[i]) > 1.02*float64(limits[i]) {
+						rises[i] = offered[i]
+					}
 				}
-				seen.count(a.Cycle(offered)[:flows])
+				seen.within(a.Rise(rises)[:flows])
+				limits = a.Cycle(offered)
+				seen.count(limits[:flows])
 				if second == 30 {
 					for _, n := range seen.n {
 						early += n

@@ -77,6 +77,14 @@ func (s *seizures) count(limits []unit.Rate) {
 	}
 }
 
+// within counts limits that change within a cycle.
+func (s *seizures) within(limits []unit.Rate) {
+	for i := range limits {
+		s.age[i]--
+	}
+	s.count(limits)
+}
+
 // TestFall: a real fall of 20 % is seen within three cycles: always without
 // noise, in 98 % of cases at 5 % of noise, and in five of six at 10 %.
 func TestFall(t *testing.T) {

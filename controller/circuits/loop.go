@@ -27,11 +27,12 @@ const (
 	LeastInterval   = 100 * time.Millisecond
 	MostInterval    = 10 * time.Second
 	// Counters are read twice in a cycle where limits are tight: lastPart of wholePart before its end, and then. A rate that changed before the first reading is known at the
-	// second as it is, and not as a mean. Parts that are shorter count fewer frames, with a greater error.
+	// second as it is, and not as a mean. Parts that are shorter count fewer frames, with a greater error. They are also read after each other part, if that is not
+	// shorter than leastReport: a flow that rises has more then.
 	lastPart, wholePart = 2, 5
-	// glances is the number of switches that are read before that last part, at most. A reading takes about 40 µs of a processor, mostly to wake up for the answer, and
-	// what it adds is 0.3 % of the throughput of flows whose rate changes.
-	glances = 200
+	// glances is the number of switches that are read before that last part, at most, and others that after each of the other parts. A reading takes about 40 µs of a
+	// processor, mostly to wake up for the answer, and what it adds is 0.3 % of the throughput of flows whose rate changes.
+	glances, others = 200, 50
 	// readPart is the part of a cycle for which switches are waited for, at most: what has not answered then repeats its latest rates.
 	readPart = 2
 	// reports is how often agents report in a cycle, but not more often than leastReport.
@@ -95,6 +96,7 @@ type Loop struct {
 	at      map[cycle.FlowID]int // the circuits in plan whose limits follow from those of flows
 	numbers map[uint32]int       // the circuits in plan by number
 	taken   []cycle.Reading      // of Glance, in this cycle; the buffer of Step
+	latest  []cycle.Reading      // of read
 	set     bool                 // the switches have a plan
 	senders map[key]*senders
 	turned  []int // circuits in plan whose limits may be others than they have
@@ -126,14 +128,14 @@ func New(s Switches, a Agents, b Book, o Options) *Loop {
 // Run gives the switches what they should have, once per cycle and when reservations change, until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
 	changed := l.book.Watch(ctx)
-	last := l.interval * lastPart / wholePart
+	each, part := l.interval/wholePart, 1
 	end := time.Now().Add(l.interval)
-	next := time.NewTimer(l.interval - last)
+	next := time.NewTimer(each)
 	defer next.Stop()
 	l.Update()
 	heard := changed
 	var rest <-chan time.Time
-	for glanced := false; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -144,17 +146,20 @@ func (l *Loop) Run(ctx context.Context) {
 		case <-rest:
 			heard = changed
 		case <-next.C:
-			if glanced {
+			switch {
+			case part == wholePart:
 				l.Step(ctx)
-				if end = end.Add(l.interval); time.Until(end) < last { // it took too long
+				if end = end.Add(l.interval); time.Until(end) < lastPart*each { // it took too long
 					end = time.Now().Add(l.interval)
 				}
-				next.Reset(time.Until(end.Add(-last)))
-			} else {
-				l.Glance(ctx)
-				next.Reset(time.Until(end))
+				part = 0
+			case part == wholePart-lastPart:
+				l.Glance(ctx, true)
+			case each >= leastReport:
+				l.Glance(ctx, false)
 			}
-			glanced = !glanced
+			part++
+			next.Reset(time.Until(end.Add(time.Duration(part-wholePart) * each)))
 		}
 	}
 }
@@ -211,9 +216,9 @@ func (l *Loop) has(all []reserve.Reservation) bool {
 	})
 }
 
-// Glance reads what switches have counted before the last part of a cycle: those of flows that may exceed their limits, or the ones with most of these. Flows that
-// do have more at once.
-func (l *Loop) Glance(ctx context.Context) {
+// Glance reads what switches have counted within a cycle: those of flows that may exceed their limits, or the ones with most of these. Flows that
+// do have more at once. last reports that the last part of the cycle begins, for which Step needs the readings.
+func (l *Loop) Glance(ctx context.Context, last bool) {
 	tight := map[fabric.DPID]int{}
 	for i := range l.plan {
 		for _, f := range l.plan[i].flows {
@@ -225,13 +230,21 @@ func (l *Loop) Glance(ctx context.Context) {
 	most := slices.SortedFunc(maps.Keys(tight), func(a, b fabric.DPID) int {
 		return cmp.Or(cmp.Compare(tight[b], tight[a]), cmp.Compare(a, b))
 	})
+	count := others
+	if last {
+		count = glances
+	}
 	at := map[fabric.DPID]bool{}
-	for _, id := range most[:min(len(most), glances)] {
+	for _, id := range most[:min(len(most), count)] {
 		at[id] = true
 	}
-	if len(at) > 0 {
-		l.read(ctx, at)
-		l.adjust(l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Glance(l.taken) }).Limits)
+	if len(at) == 0 {
+		return
+	}
+	seen := l.read(ctx, at, last)
+	l.adjust(l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Glance(seen) }).Limits)
+	if last {
+		l.taken = append(l.taken[:0], seen...)
 	}
 }
 
@@ -241,7 +254,7 @@ func (l *Loop) Step(ctx context.Context) {
 		l.Update()
 	}
 	l.heard()
-	l.read(ctx, nil)
+	l.taken = append(l.taken, l.read(ctx, nil, true)...)
 	ch := l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Step(l.time(), l.taken) })
 	l.taken = l.taken[:0]
 	if ch.Replaced || l.demanded() || len(l.told.again) > 0 {
@@ -254,10 +267,12 @@ func (l *Loop) Step(ctx context.Context) {
 	}
 }
 
-// read takes what each flow has sent, of all switches or some. Of a circuit with several paths each is taken to have an equal part.
-func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) {
+// read returns what each flow has sent, of all switches or some, until the next call. Of a circuit with several paths each is taken to have an equal part. What is known of
+// senders follows from readings at the ends of the two parts of a cycle.
+func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool, part bool) []cycle.Reading {
+	l.latest = l.latest[:0]
 	if len(l.plan) == 0 {
-		return
+		return l.latest
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.interval/readPart)
 	defer cancel()
@@ -277,14 +292,20 @@ func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool) {
 		if c.shaped {
 			continue // its agent measures it
 		}
-		if c.senders.observe(r, c.Rate) {
-			l.turned = append(l.turned, i)
+		var wants unit.Rate
+		if part {
+			mean := c.senders.since(r)
+			if c.senders.observe(mean, c.Rate) {
+				l.turned = append(l.turned, i)
+			}
+			wants = c.senders.wants(mean, c.Rate)
 		}
-		parts, wants := uint64(len(c.flows)), c.senders.wants(r, c.Rate)
+		parts := uint64(len(c.flows))
 		for _, f := range c.flows {
-			l.taken = append(l.taken, cycle.Reading{Flow: f.FlowID, Index: f.index, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts, Wants: wants / unit.Rate(parts)})
+			l.latest = append(l.latest, cycle.Reading{Flow: f.FlowID, Index: f.index, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts, Wants: wants / unit.Rate(parts)})
 		}
 	}
+	return l.latest
 }
 
 // demanded reports whether a circuit that is pushed on demand has begun or ceased to have traffic.

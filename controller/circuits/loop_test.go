@@ -3,6 +3,7 @@ package circuits
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,13 +234,38 @@ func TestGlance(t *testing.T) {
 		part(300*time.Millisecond, 22*unit.Mbit)
 		part(300*time.Millisecond, 30*unit.Mbit)
 		if glance {
-			l.Glance(t.Context())
+			l.Glance(t.Context(), true)
 		}
 		part(400*time.Millisecond, 30*unit.Mbit)
 		l.Step(t.Context())
 		if got := p.limit(t, "acme/video forward"); got < least || !glance && got > 29*unit.Mbit {
 			t.Errorf("with a reading within the cycle: %v. The limit is %v after %v, want at least %v", glance, got, before, least)
 		}
+	}
+}
+
+// A flow that rises has more after the part of the cycle in which it did. What is known of its senders follows from the two parts that end a cycle alone.
+func TestGlanceAfterEachPart(t *testing.T) {
+	l, p, _, step := begin(t, time.Hour)
+	const name = "acme/video forward"
+	p.offers[name], p.offers[rest] = 22*unit.Mbit, 40*unit.Mbit
+	step(20)
+	for _, offers := range []unit.Rate{22 * unit.Mbit, 30 * unit.Mbit} {
+		p.offers[name] = offers
+		p.pass(200 * time.Millisecond)
+		l.Glance(t.Context(), false)
+	}
+	if got := p.limit(t, name); got < 30*unit.Mbit {
+		t.Errorf("it offers 30 Mbit/s and has %v", got)
+	}
+	i := slices.IndexFunc(l.plan, func(c carried) bool { return c.Name == name })
+	if before := l.plan[i].senders.before.At; p.now.Sub(before) != 400*time.Millisecond {
+		t.Errorf("what is known of its senders is from %v before", p.now.Sub(before))
+	}
+	p.pass(600 * time.Millisecond)
+	l.Step(t.Context())
+	if s := l.cycle.Flows()[l.plan[i].flows[0].index]; s.Offered < 28*unit.Mbit || s.Offered > 29*unit.Mbit {
+		t.Errorf("in the cycle it offered %v, want 28.4 Mbit/s", s.Offered)
 	}
 }
 
@@ -264,7 +290,7 @@ func TestGlanceOnlyWhereLimitsAreTight(t *testing.T) {
 		p.offers[rest] = c.rest
 		step(5)
 		before := p.reads
-		l.Glance(t.Context())
+		l.Glance(t.Context(), true)
 		step(1)
 		if got := p.reads - before; got != c.want {
 			t.Errorf("%s: %d readings, want %d", c.name, got, c.want)

@@ -24,6 +24,19 @@ type senders struct {
 	known        bool // by the protocol
 	over         int  // readings in a row above overLimit
 	waiting      waiting
+	before       live.CircuitReading // at the end of the part of a cycle before
+}
+
+// since returns the reading r with the means since the end of the part of a cycle before. It had others between.
+func (s *senders) since(r live.CircuitReading) live.CircuitReading {
+	before := s.before
+	s.before = r
+	r.Interval, r.Offered, r.Passed = 0, 0, 0
+	if took := r.At.Sub(before.At); !before.At.IsZero() && took > 0 && r.OfferedBytes >= before.OfferedBytes && r.PassedBytes >= before.PassedBytes {
+		rate := func(bytes uint64) unit.Rate { return unit.Rate(float64(bytes) * 8 / took.Seconds()) }
+		r.Interval, r.Offered, r.Passed = took, rate(r.OfferedBytes-before.OfferedBytes), rate(r.PassedBytes-before.PassedBytes)
+	}
+	return r
 }
 
 // sendersOf returns what the protocols of a circuit say of its senders. Those of what is not reserved are taken to be unresponsive until they

@@ -70,7 +70,7 @@ func TestLoopSenders(t *testing.T) {
 			for _, c := range p.all {
 				if c.Name == rest && offers < p.limits[c.Number].Rate {
 					r := p.sums[c.Number] // a meter drops what comes in bursts
-					r.Passed -= 10_000
+					r.PassedBytes -= 10_000
 					p.sums[c.Number] = r
 				}
 			}
@@ -83,7 +83,7 @@ func TestLoopSenders(t *testing.T) {
 		}
 	}
 	expect("at first", 0, 0, true)
-	expect("with TCP", 1, 15*unit.Mbit, false)
+	expect("with TCP", 2, 15*unit.Mbit, false)
 	expect("in overload for four readings", 4, 60*unit.Mbit, false)
 	expect("in overload", 1, 60*unit.Mbit, true)
 	if p.sets != 1 {

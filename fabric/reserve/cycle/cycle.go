@@ -46,6 +46,7 @@ type state struct {
 	end          unit.Rate // offered in the last part of the step
 	wants        unit.Rate // the Wants of the latest step
 	seen         unit.Rate // what Glance saw it offer above its limit
+	glanced      meter     // of Glance and Step
 	// ran reports whether the flow has been measured, missing in how many cycles since then it was not.
 	ran     bool
 	missing uint64
@@ -145,11 +146,12 @@ func (c *Cycle) Step(t Time, readings []Reading) Changes {
 	return ch
 }
 
-// risesOver is the part of its limit above which a flow rises, chosen for Headgate: less is a burst or noise.
-const risesOver = 1.02
+// risesOver is the part of its limit above which a flow rises by risesFrames, in bit, chosen for Headgate: less is a burst, noise, or that a counter counts whole frames.
+const risesOver, risesFrames = 1.02, 2 * 1522 * 8
 
-// Glance takes readings from within a cycle, which Step gets as well, and returns the limits that change because flows offer more than theirs: so the time
-// for which a flow does without what it offers more is a quarter of a cycle in the mean, and not a half.
+// Glance takes readings from within a cycle, and returns the limits that change because flows offered more than theirs since the readings before: so the time for
+// which a flow does without what it offers more is a part of that between two calls, and not half a cycle in the mean. It may be called several times in a
+// cycle. None of its readings is a sample of the cycle, unless Step gets it as well.
 func (c *Cycle) Glance(readings []Reading) (ch Changes) {
 	riser, ok := c.scheme.(share.Riser)
 	if !ok {
@@ -165,12 +167,11 @@ func (c *Cycle) Glance(readings []Reading) (ch Changes) {
 		if s == nil || len(s.spares) > 0 {
 			continue
 		}
-		until := s.meter // Step takes the reading
-		m, ok := until.take(counted{r.At, r.Offered, r.Delivered}, s.limit)
+		m, ok := s.glanced.take(counted{r.At, r.Offered, r.Delivered}, s.limit)
 		if !ok {
 			continue
 		}
-		if offers := max(m.rate(), r.Wants); float64(offers) > risesOver*float64(s.limit) {
+		if offers := max(m.rate(), r.Wants); float64(offers) > risesOver*float64(s.limit)+risesFrames/m.took.Seconds() {
 			// Best effort offers more than its limit wherever a link is full, so that it counts as a rise only if it wakes.
 			s.seen, rises = offers, rises || s.class != share.BestEffort || s.offered < offers/2
 		}
@@ -208,6 +209,7 @@ func (c *Cycle) measure(readings []Reading, ch *Changes) {
 	}
 	c.lending.begin()
 	for _, s := range c.states {
+		s.glanced = s.meter
 		if s.fresh {
 			s.offered, s.delivered = s.step.rate(), s.step.deliveredRate()
 		}
@@ -293,7 +295,7 @@ func (c *Cycle) rebuild(ch *Changes) {
 		}
 		if s.sent && s.point != f.point {
 			ch.Removed = append(ch.Removed, Limit{s.id, s.point, s.limit})
-			s.sent, s.known = false, false // another point has other counters
+			s.sent, s.meter, s.glanced = false, meter{}, meter{} // another point has other counters
 		}
 		s.planned = f
 		s.held = min(s.held, f.reserved) // a reservation that was lowered is not seized

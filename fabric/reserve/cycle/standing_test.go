@@ -45,21 +45,24 @@ func TestWants(t *testing.T) {
 	}
 }
 
-// A flow that offers more than its limit has it within the cycle, at the cost of best effort, and its account is that of the whole cycle.
+// A flow that offers more than its limit since the reading before has it within the cycle, at the cost of best effort, and its account is that of the whole cycle.
 func TestGlance(t *testing.T) {
 	p, qos, be, _ := settled(t, share.NewAdaptive(share.DefaultQuantum), 40*unit.Mbit)
-	glance := func(id FlowID, offers unit.Rate) Changes {
-		const into = 600 * time.Millisecond
-		return p.cycle.Glance([]Reading{p.reading(id, p.at.Elapsed+into, into, offers)})
+	glance := func(id FlowID, into time.Duration, mean unit.Rate) Changes {
+		return p.cycle.Glance([]Reading{p.reading(id, p.at.Elapsed+into, into, mean)})
 	}
-	if ch := glance(qos, 40*unit.Mbit); len(ch.Limits) > 0 {
+	const part = 200 * time.Millisecond
+	if ch := glance(qos, part, 40*unit.Mbit); len(ch.Limits) > 0 {
 		t.Errorf("without a rise limits change: %+v", ch.Limits)
 	}
 	before := p.limits[be].Rate
-	if ch := glance(be, 200*unit.Mbit); len(ch.Limits) > 0 {
+	if ch := glance(be, part, 200*unit.Mbit); len(ch.Limits) > 0 {
 		t.Errorf("with best effort above its limit limits change: %+v", ch.Limits)
 	}
-	p.enforce(glance(qos, 70*unit.Mbit))
+	if ch := glance(qos, 2*part, p.limits[qos].Rate*51/100+20*unit.Mbit+50*unit.Kbit); len(ch.Limits) > 0 {
+		t.Errorf("with a frame above its limit limits change: %+v", ch.Limits)
+	}
+	p.enforce(glance(qos, 3*part, 51*unit.Mbit)) // 40, 41 and 72
 	if got := p.limits[qos].Rate; got < 70*unit.Mbit {
 		t.Errorf("a flow that rises to 70 Mbit/s has %v", got)
 	}
