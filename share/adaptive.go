@@ -23,7 +23,8 @@ const (
 	tightOver = 2
 	// A flow rises within a cycle if it offers risesNoise standard deviations more than its level. Its limit has one of margin, so that with noise of 10 % it is above that
 	// once in seven cycles: if that raised it, 166 falls after it would be taken for false seizures in an hour (bench reservations, noise/10).
-	// Until its noise is known that is taken to be at least learnsRise.
+	// Until its noise is known that is taken to be at least learnsRise. After the cycle in which it woke its level is that of a part of a cycle: whatever it offers
+	// more is a rise.
 	risesNoise, learnsRise = 8, 0.06
 	// DefaultQuantum is 0.5 %, the quantum for meters.
 	DefaultQuantum = unit.Whole / 200
@@ -114,7 +115,7 @@ func (a *Adaptive) Rise(seen []unit.Rate) []unit.Rate {
 		if f.diffs < warmUp || f.learns() {
 			noise = max(noise, learnsRise)
 		}
-		if float64(offers) > f.level*(1+risesNoise*noise) {
+		if f.woke || float64(offers) > f.level*(1+risesNoise*noise) {
 			f.wants = max(f.wants, float64(offers))
 		}
 	}

@@ -26,11 +26,12 @@ const (
 	DefaultInterval = time.Second
 	LeastInterval   = 100 * time.Millisecond
 	MostInterval    = 10 * time.Second
-	// Counters are read twice in a cycle where limits are tight: lastPart of wholePart before its end, and then. A rate that changed before the first reading is known at the
+	// Counters are read twice in a cycle: lastPart of wholePart before its end, and then. A rate that changed before the first reading is known at the
 	// second as it is, and not as a mean. Parts that are shorter count fewer frames, with a greater error. They are also read after each other part, if that is not
 	// shorter than leastReport: a flow that rises has more then.
 	lastPart, wholePart = 2, 5
-	// glances is the number of switches that are read before that last part, at most, and others that after each of the other parts. A reading takes about 40 µs of a
+	// glances is the number of switches that are read before that last part, at most, and others that after each of the other parts: all, or those with most flows that may
+	// exceed their limits. A reading takes about 40 µs of a
 	// processor, mostly to wake up for the answer, and what it adds is 0.3 % of the throughput of flows whose rate changes.
 	glances, others = 200, 50
 	// readPart is the part of a cycle for which switches are waited for, at most: what has not answered then repeats its latest rates.
@@ -216,28 +217,14 @@ func (l *Loop) has(all []reserve.Reservation) bool {
 	})
 }
 
-// Glance reads what switches have counted within a cycle: those of flows that may exceed their limits, or the ones with most of these. Flows that
-// do have more at once. last reports that the last part of the cycle begins, for which Step needs the readings.
+// Glance reads what switches have counted within a cycle. Flows that offer more than their limits have more at once. last reports that the last part of the cycle
+// begins, for which Step needs the readings.
 func (l *Loop) Glance(ctx context.Context, last bool) {
-	tight := map[fabric.DPID]int{}
-	for i := range l.plan {
-		for _, f := range l.plan[i].flows {
-			if l.cycle.Tight(f.index) {
-				tight[l.plan[i].From.Switch]++
-			}
-		}
-	}
-	most := slices.SortedFunc(maps.Keys(tight), func(a, b fabric.DPID) int {
-		return cmp.Or(cmp.Compare(tight[b], tight[a]), cmp.Compare(a, b))
-	})
-	count := others
+	most := others
 	if last {
-		count = glances
+		most = glances
 	}
-	at := map[fabric.DPID]bool{}
-	for _, id := range most[:min(len(most), count)] {
-		at[id] = true
-	}
+	at := l.plan.watched(l.cycle.Tight, most)
 	if len(at) == 0 {
 		return
 	}

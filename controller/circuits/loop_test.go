@@ -277,27 +277,6 @@ func TestCheckInterval(t *testing.T) {
 	}
 }
 
-// Where links have room, switches are read once in a cycle.
-func TestGlanceOnlyWhereLimitsAreTight(t *testing.T) {
-	l, p, _, step := begin(t, time.Hour)
-	p.offers["acme/video forward"] = 5 * unit.Mbit
-	step(5)
-	for _, c := range []struct {
-		name string
-		rest unit.Rate
-		want int
-	}{{"the link has room", 0, 1}, {"the link is full", 60 * unit.Mbit, 2}} {
-		p.offers[rest] = c.rest
-		step(5)
-		before := p.reads
-		l.Glance(t.Context(), true)
-		step(1)
-		if got := p.reads - before; got != c.want {
-			t.Errorf("%s: %d readings, want %d", c.name, got, c.want)
-		}
-	}
-}
-
 // A reservation for later changes nothing until it begins, also if nothing tells the loop again.
 func TestReservationForLater(t *testing.T) {
 	l, p, b, step := begin(t, 2*time.Hour)

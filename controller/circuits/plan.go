@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/fabric"
@@ -78,6 +79,32 @@ func (p plan) limits() map[cycle.FlowID]int {
 		}
 	}
 	return at
+}
+
+// watched returns the first switches of circuits, if there are no more than most. Otherwise it returns those of flows that are tight, at most as many: those with
+// most of these.
+func (p plan) watched(tight func(flow int) bool, most int) map[fabric.DPID]bool {
+	all, counts := map[fabric.DPID]bool{}, map[fabric.DPID]int{}
+	for i := range p {
+		at := p[i].From.Switch
+		all[at] = true
+		for _, f := range p[i].flows {
+			if tight(f.index) {
+				counts[at]++
+			}
+		}
+	}
+	if len(all) <= most {
+		return all
+	}
+	ordered := slices.SortedFunc(maps.Keys(counts), func(a, b fabric.DPID) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	some := map[fabric.DPID]bool{}
+	for _, at := range ordered[:min(len(ordered), most)] {
+		some[at] = true
+	}
+	return some
 }
 
 // circuits returns what switches need.

@@ -1,6 +1,7 @@
 package circuits
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -55,6 +56,22 @@ func TestPathsOfStreams(t *testing.T) {
 			if one.key.path > 0 && one.Paths[0][0].From.Port != fabric.PortNo(2+one.key.path) {
 				t.Errorf("%s takes %v", one.Name, one.Paths)
 			}
+		}
+	}
+}
+
+// Of few switches all are watched, and of many those with most flows that may exceed their limits.
+func TestWatched(t *testing.T) {
+	var p plan
+	for i, at := range []fabric.DPID{1, 2, 2, 3, 3, 3, 4} {
+		c := carried{flows: []flow{{index: i}}}
+		c.From.Switch = at
+		p = append(p, c)
+	}
+	tight := func(i int) bool { return i > 0 && i < 6 } // those of 2 and 3
+	for most, want := range map[int][]fabric.DPID{4: {1, 2, 3, 4}, 3: {2, 3}, 2: {2, 3}, 1: {3}, 0: nil} {
+		if got := slices.Sorted(maps.Keys(p.watched(tight, most))); !slices.Equal(got, want) {
+			t.Errorf("of at most %d switches %v are watched, want %v", most, got, want)
 		}
 	}
 }
