@@ -118,6 +118,8 @@ func (a *Adaptive) Rise(seen []unit.Rate) []unit.Rate {
 		if f.woke || float64(offers) > f.level*(1+risesNoise*noise) {
 			f.wants = max(f.wants, float64(offers))
 		}
+		// Nothing reserved is taken: best effort that wakes may not be the only one that does.
+		f.wants = max(f.wants, float64(min(a.limits[i], reservation(a.net.Flows[i]))))
 	}
 	a.divide(nil)
 	return slices.Clone(a.limits)
@@ -215,8 +217,11 @@ func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
 	}
 	if a.wants != nil {
 		checkOffered(a.wants, len(a.flows))
-		for i, least := range a.wants {
-			a.flows[i].wants = float64(least)
+	}
+	for i := range a.flows {
+		a.flows[i].wants = 0 // what Rise was told ends with its cycle
+		if a.wants != nil {
+			a.flows[i].wants = float64(a.wants[i])
 		}
 	}
 	a.ends, a.wants = nil, nil

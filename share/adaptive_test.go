@@ -324,3 +324,17 @@ func TestRise(t *testing.T) {
 		}
 	}
 }
+
+// Best effort that rises within a cycle takes nothing of what a flow that sleeps has of its reservation.
+func TestRiseOfBestEffort(t *testing.T) {
+	a := NewAdaptive(DefaultQuantum)
+	a.SetNetwork(oneLink(10*unit.Mbit, ReservedFlow{Reserved: 6 * unit.Mbit, Class: 1}, ReservedFlow{}))
+	before := a.Cycle([]unit.Rate{0, unit.Mbit})
+	got := a.Rise([]unit.Rate{0, 20 * unit.Mbit})
+	if got[0] < min(before[0], 6*unit.Mbit) || got[1] < 39*unit.Mbit/10 || got[0]+got[1] > 10*unit.Mbit {
+		t.Errorf("limits are %v, before %v", got, before)
+	}
+	if now := a.Cycle([]unit.Rate{0, 20 * unit.Mbit}); now[1] < 9*unit.Mbit {
+		t.Errorf("in the cycle after it they are %v", now)
+	}
+}
