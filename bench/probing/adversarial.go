@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/bench"
 	"headgate.dev/headgate/lab/link"
 	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
 	"headgate.dev/headgate/probe/limiter"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/sim"
@@ -157,22 +158,47 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 		value(ofTokenRate, &r.Rate, a.rateFor(*r), roundOff)
 	}
 	if v := got.Available; v != nil { // the mean of the traffic that was drawn, and not that of the time of the measurement
-		is := a.available
-		for _, l := range a.limits {
-			if float64(l.Size) > float64(got.Bytes)/4 { // its bucket may have outlasted the measurement
-				is = math.NaN()
-			}
-		}
-		if math.IsNaN(is) {
+		if is := a.availableFor(v); math.IsNaN(is) {
 			out[ofAvailable] = verdict{answered: v.Available.Known(), covered: true}
 		} else {
-			value(ofAvailable, &v.Available, is, 0.1)
+			value(ofAvailable, &v.Available, a.availableFor(v), 0.1)
 		}
 	}
 	if l := got.Limiter; l != nil {
-		out[ofClass] = verdict{answered: l.Cannot == "", wrong: a.isWrongClass(*l), confidence: l.Confidence, right: slices.Contains(a.classes, l.Class)}
+		classes := a.classes
+		if r := got.TokenRate; r != nil {
+			if least, ok := a.limitFor(*r); ok {
+				classes = append([]limiter.Class{bench.Pick(least.Police, limiter.Policer, limiter.TBF)}, a.classes[1:]...)
+			}
+		}
+		right := slices.Contains(classes, l.Class)
+		out[ofClass] = verdict{answered: l.Cannot == "", wrong: l.Cannot == "" && l.Confidence > sure && !right, confidence: l.Confidence, right: right}
 	}
 	return out
+}
+
+// availableFor returns the available bandwidth for a transfer of the bytes for which an answer says that it was held. A limiter whose bucket outlasts these, beside
+// the others' traffic, may count or not, as its bucket was full or not: of the values between both it returns the one next to the answer. NaN is what is not
+// known.
+func (a adversarial) availableFor(v *available.Result) float64 {
+	if !v.Available.Known() || math.IsNaN(a.available) {
+		return a.available
+	}
+	is := math.Inf(1)
+	for _, h := range a.Hops {
+		cross := 0.
+		for _, c := range h.Cross {
+			cross += float64(c.Load)
+		}
+		carries := float64(h.Rate)
+		if b := h.Bucket; b != nil {
+			if over := 1 - (float64(b.Rate)-cross)/v.Available.Value; over > 0 && float64(b.Size+b.Gift)/over <= float64(v.Held) || b.Peak > 0 {
+				carries = math.Min(carries, float64(h.Slowest()))
+			}
+		}
+		is = math.Min(is, carries-cross)
+	}
+	return min(max(v.Available.Value, a.available), is)
 }
 
 func adversarialCase(d *bench.Draw) bench.Case {

@@ -74,17 +74,25 @@ func (t truth) isWrongClass(l limiter.Result) bool {
 
 // rateFor returns the rate of a transfer of the bytes for which an answer says that its rate was held: that of the limits which do not outlast it.
 func (t truth) rateFor(r tokenrate.Result) float64 {
-	rate := t.rate
-	if len(t.limits) == 0 || !r.Rate.Known() || r.Held == 0 {
-		return rate
+	if l, ok := t.limitFor(r); ok {
+		return float64(l.Rate)
+	} else if len(t.limits) > 0 && r.Held > 0 {
+		return math.Inf(1)
 	}
-	rate = math.Inf(1)
+	return t.rate
+}
+
+// limitFor returns the least of the limits that do not outlast the bytes for which an answer says that its rate was held.
+func (t truth) limitFor(r tokenrate.Result) (least link.Bucket, ok bool) {
+	if !r.Rate.Known() || r.Held == 0 {
+		return least, false
+	}
 	for _, l := range t.limits {
-		if over := 1 - float64(l.Rate)/r.Rate.Value; over <= 0.01 || float64(l.Size)/over <= float64(r.Held) {
-			rate = math.Min(rate, float64(l.Rate))
+		if over := 1 - float64(l.Rate)/r.Rate.Value; (over <= 0.01 || float64(l.Size)/over <= float64(r.Held)) && (!ok || l.Rate < least.Rate) {
+			least, ok = l, true
 		}
 	}
-	return rate
+	return least, ok
 }
 
 // sure is the confidence above which a wrong class is a fault, and roundOff the part that a value may be off without one: packets are whole.

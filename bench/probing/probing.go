@@ -26,4 +26,5 @@ seed from the ranges that the claims name; estimators were tuned on other paths.
 ` + "`headgate probe`" + ` runs between two namespaces over the emulator, whose links are the truth.
 
 An error is relative to the truth. p90 is over all paths, or runs; a path without an
-estimate counts as an error of 100 %.`
+estimate counts as an error of 100 %. Where an answer says for how many bytes its rate was held,
+it is judged for a transfer of as many: a limiter whose bucket outlasts them may count or not.`

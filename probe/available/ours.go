@@ -12,6 +12,8 @@ import (
 type Result struct {
 	// Available is in bit/s of layer 2.
 	Available probe.Estimate `json:"available"`
+	// Held is the layer 2 bytes of the longest train that passed at Available or more. A limiter with a larger bucket would not have shown.
+	Held unit.Bytes `json:"held_bytes,omitempty"`
 	// Notes are warnings about the result.
 	Notes []string `json:"notes,omitempty"`
 }

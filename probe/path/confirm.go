@@ -49,8 +49,8 @@ const (
 
 const fullPacket = 1500
 
-// slow is the rate in bit/s below which no train is held: it would last longer than holdTime.
-var slow = minHeld * (fullPacket + probe.Overhead) * 8 / (holdPart * holdTime.Seconds())
+// slow is the rate in bit/s below which no train is held: with as many packets for its head it would last longer than holdTime.
+var slow = 2 * minHeld * (fullPacket + probe.Overhead) * 8 / (holdPart * holdTime.Seconds())
 
 // claim is the token rate, with what confirms it.
 type claim struct {

@@ -146,7 +146,26 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	if !m.Seed && m.Nominal == 0 {
 		a.reconcile(r.observed())
 	}
+	a.hold(samples)
 	return a
+}
+
+// hold says for how many bytes trains passed at what the answer has as the available bandwidth, and as a bound of the token rate.
+func (a *Answer) hold(samples []probe.Sample) {
+	longest := func(rate float64) (b unit.Bytes) {
+		for i := range samples {
+			if s := &samples[i]; len(s.Arrived) >= minHeld && s.ArrivalRate() >= rate {
+				b = max(b, s.Bytes())
+			}
+		}
+		return b
+	}
+	if v := a.Available; v != nil && v.Available.Known() {
+		v.Held = longest(v.Available.Low)
+	}
+	if r := a.TokenRate; r != nil && r.Rate.Known() && r.Rate.AtLeast {
+		r.Held = longest(r.Rate.Value * (1 - sameRate))
+	}
 }
 
 // Send sends one train and returns its sample.

@@ -41,6 +41,7 @@ type observed struct {
 	jitter  float64 // how much the delays of packets vary that are sent so slowly that they do not queue, in ns
 	falls   string  // how the rate fell during a train
 	burst   float64 // the median rate of short bursts, +Inf if their packets arrived at once
+	late    float64 // the part of the packets that arrived before others that were sent earlier
 }
 
 const (
@@ -56,6 +57,8 @@ const (
 	leastSleep = 10
 	// shownLater is the confidence in a limiter that only the confirmation met.
 	shownLater = 0.8
+	// unsure is the confidence in a limiter below which its rate is not known: of 200 drawn paths two had a rate of others' traffic with 0.52 and 0.54.
+	unsure = 0.6
 	// Delays that vary by more than burstJitter packet times hide what short bursts show of the capacity, if trains arrived at less than 1/slowTrains of that.
 	burstJitter, slowTrains = 20, 1.5
 	// jitterWide is the relative error of a capacity beside such delays (10 Gbit/s, receiver in groups of 200 packets: 6 to 13 % too low).
@@ -63,7 +66,7 @@ const (
 )
 
 func (r *evaluation) observed() (o observed) {
-	o.falls, o.shown = r.answer().falls, r.answer().shown
+	o.falls, o.shown, o.late = r.answer().falls, r.answer().shown, reordered(r.samples)
 	var bursts []float64
 	for i := range r.samples {
 		s := &r.samples[i]
@@ -107,6 +110,7 @@ func (a *Answer) reconcile(o observed) {
 		}
 	}
 	a.matchLimiter()
+	a.checkAvailable()
 	a.boundAvailable(o.shown)
 }
 
@@ -141,7 +145,9 @@ func (a *Answer) checkTokenRate(o observed) {
 	cannot := func(why string) { r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why) }
 	switch {
 	case c == nil || !r.Rate.Known():
-	case !c.Known() && isRate(*r) && !r.Shared() && (o.burst < burstFaster*r.Rate.Value || o.jitter > burstJitter*packetTime(r.Rate.Value)):
+	case r.Rate.AtLeast && o.late > mostReordered:
+		cannot(fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*o.late))
+	case !c.Known() && isRate(*r) && (r.Shared() || math.IsInf(o.burst, 1) || o.burst < burstFaster*r.Rate.Value || o.jitter > burstJitter*packetTime(r.Rate.Value)):
 		cannot(unknownCapacity + c.Reason)
 	case !c.Known() || c.AtLeast || r.Rate.Value <= c.High*(1+agree):
 	case r.Rate.AtLeast:
@@ -191,6 +197,10 @@ func (a *Answer) matchLimiter() {
 		why := "no train confirmed a limit, and others' traffic may be what slowed those that met one"
 		r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
 	}
+	if (l.Class == limiter.TBF || l.Class == limiter.Policer) && l.Confidence < unsure && isRate(*r) {
+		why := "the trains hardly tell a limiter from others' traffic"
+		r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+	}
 	if l.Class == limiter.Policer && r.Held == 0 {
 		l.Confidence = math.Min(l.Confidence, shownLater) // a short queue drops as a policer does
 	}
@@ -198,12 +208,30 @@ func (a *Answer) matchLimiter() {
 		return
 	}
 	switch b := l.Bucket; {
-	case isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree:
+	case isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree: // another limiter of the path
 		b.Rate, b.Size = r.Rate, r.Bucket
+		if l.Class == limiter.TBF && r.Policed {
+			l.Class, l.RunnerUp = limiter.Policer, limiter.TBF
+		}
+		l.Confidence = math.Min(l.Confidence, shownLater)
 	case b.Size.Known() && b.Size.Value < 0:
 		b.Size = r.Bucket
 	case !r.Rate.Known() && b.Rate.Known() && !b.Rate.AtLeast:
 		*l = limiter.Result{Cannot: "the trains contradict each other: " + r.Rate.Reason, Doubts: l.Doubts, Schedules: l.Schedules}
+	}
+}
+
+// checkAvailable takes out an available bandwidth that follows from a capacity which is not known.
+func (a *Answer) checkAvailable() {
+	c, v := a.Capacity, a.Available
+	if c == nil || v == nil || !v.Available.Known() || a.TokenRate != nil && isRate(*a.TokenRate) {
+		return
+	}
+	switch {
+	case !c.Known():
+		v.Available = probe.NoEstimate("the capacity is not known: " + c.Reason)
+	case c.AtLeast && c.Value < fastStamps:
+		v.Available = probe.NoEstimate("of the capacity only a bound is known")
 	}
 }
 

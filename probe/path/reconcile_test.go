@@ -1,6 +1,7 @@
 package path
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -64,5 +65,52 @@ func TestReconcile(t *testing.T) {
 	a.reconcile(observed{fastest: 600e6, jitter: 2e6})
 	if a.Capacity.Known() {
 		t.Errorf("a capacity of bursts whose packets vary by 2 ms is %+v", a.Capacity)
+	}
+
+	known, bound := probe.Estimate{Value: 1e9, Low: 1e9, High: 1e9}, probe.Estimate{Value: 3e8, Low: 3e8, AtLeast: true}
+	for _, c := range []struct {
+		what string
+		Answer
+		observed
+		token, available string
+	}{
+		{"an available bandwidth beside a bound of the capacity", Answer{Capacity: &bound, Available: &available.Result{Available: rate(390e6)}}, observed{}, "", "only a bound"},
+		{"a rate of a limiter that may be others' traffic", Answer{
+			Capacity: &known, TokenRate: &tokenrate.Result{Rate: rate(400e6), Bucket: rate(9000)}, Limiter: &limiter.Result{Class: limiter.Policer, Confidence: 0.55},
+		}, observed{}, "others' traffic", ""},
+		{"a bound of packets that overtook others", Answer{
+			Capacity: &known, TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: 4e8, Low: 4e8, AtLeast: true}},
+		}, observed{late: 0.3}, "30 %", ""},
+		{"a rate of trains whose packets have one timestamp", Answer{
+			Capacity: &probe.Estimate{Reason: "one timestamp"}, TokenRate: &tokenrate.Result{Rate: rate(400e6), Bucket: rate(9000)},
+		}, observed{burst: math.Inf(1)}, "one timestamp", ""},
+	} {
+		c.reconcile(c.observed)
+		if r := c.TokenRate; r != nil && (r.Rate.Known() || !strings.Contains(r.Rate.Reason, c.token)) {
+			t.Errorf("%s is %+v", c.what, r.Rate)
+		}
+		if v := c.Available; v != nil && (v.Available.Known() || !strings.Contains(v.Available.Reason, c.available)) {
+			t.Errorf("%s is %+v", c.what, v.Available)
+		}
+	}
+}
+
+// An answer says for how many bytes trains passed at its available bandwidth, and at a bound of the token rate.
+func TestHold(t *testing.T) {
+	train := func(packets int, rate float64) (s probe.Sample) {
+		s.Train = probe.Uniform("test", packets, fullPacket, 0)
+		for i := range packets {
+			at := int64(float64(i) * packetTime(rate))
+			s.Sent, s.Arrived = append(s.Sent, at), append(s.Arrived, probe.Arrival{Number: i, At: at})
+		}
+		return s
+	}
+	samples := []probe.Sample{train(300, 4e8), train(1000, 2e8), train(20, 9e8)}
+	a := Answer{
+		TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: 1.5e8, Low: 1.5e8, AtLeast: true}},
+		Available: &available.Result{Available: probe.Estimate{Value: 3e8, Low: 2.9e8, High: 3.1e8}},
+	}
+	if a.hold(samples); a.TokenRate.Held != samples[1].Bytes() || a.Available.Held != samples[0].Bytes() {
+		t.Errorf("the bound is held for %v, the available bandwidth for %v", a.TokenRate.Held, a.Available.Held)
 	}
 }

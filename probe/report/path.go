@@ -80,6 +80,9 @@ var answerRows = []struct {
 		if a.TokenRate == nil || a.TokenRate.Held == 0 || !a.TokenRate.Rate.Known() {
 			return ""
 		}
+		if a.TokenRate.Rate.AtLeast {
+			return probe.FormatBytes(float64(a.TokenRate.Held))
+		}
 		return fmt.Sprintf("%s, %v", probe.FormatBytes(float64(a.TokenRate.Held)), time.Duration(a.TokenRate.HeldSeconds*1e9).Round(time.Millisecond))
 	}},
 	{"bucket", func(a *path.Answer) string {
@@ -106,6 +109,12 @@ var answerRows = []struct {
 			return ""
 		}
 		return rateText(a.Available.Available)
+	}},
+	{"  held for", func(a *path.Answer) string {
+		if a.Available == nil || a.Available.Held == 0 || !a.Available.Available.Known() {
+			return ""
+		}
+		return probe.FormatBytes(float64(a.Available.Held))
 	}},
 	{"lost", func(a *path.Answer) string {
 		if a.Lost == 0 {

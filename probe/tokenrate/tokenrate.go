@@ -21,7 +21,7 @@ type Result struct {
 	// Joint is set if no limit was found. It has the bounds that the train shows.
 	Joint *Joint `json:"joint,omitempty"`
 	// Held is the layer 2 bytes, and HeldSeconds the time, for which trains that were sent a little faster than Rate arrived at it: what the rate was confirmed
-	// for. A limit that takes longer to show may be lower.
+	// for. A limit that takes longer to show may be lower. If Rate is a bound, it is the bytes of the longest train that passed at it.
 	Held        unit.Bytes `json:"held_bytes,omitempty"`
 	HeldSeconds float64    `json:"held_seconds,omitempty"`
 
