@@ -21,11 +21,6 @@ const (
 	// A limit is tight if a flow that rises to tightOver times its claim, or that wakes, would exceed it, or if the link would be full if all flows rose so:
 	// then what one is given must be what it offers at the end of the cycle, and not a mean.
 	tightOver = 2
-	// A flow rises within a cycle if it offers risesNoise standard deviations more than its level. Its limit has one of margin, so that with noise of 10 % it is above that
-	// once in seven cycles: if that raised it, 166 falls after it would be taken for false seizures in an hour (bench reservations, noise/10).
-	// Until its noise is known that is taken to be at least learnsRise. After the cycle in which it woke its level is that of a part of a cycle: whatever it offers
-	// more is a rise.
-	risesNoise, learnsRise = 8, 0.06
 	// DefaultQuantum is 0.5 %, the quantum for meters.
 	DefaultQuantum = unit.Whole / 200
 )
@@ -111,11 +106,7 @@ func (a *Adaptive) Rise(seen []unit.Rate) []unit.Rate {
 	checkOffered(seen, len(a.flows))
 	for i, offers := range seen {
 		f := &a.flows[i]
-		noise := f.noise()
-		if f.diffs < warmUp || f.learns() {
-			noise = max(noise, learnsRise)
-		}
-		if f.woke || float64(offers) > f.level*(1+risesNoise*noise) {
+		if f.exceedsNoise(float64(offers)) {
 			f.wants = max(f.wants, float64(offers))
 		}
 		// Nothing reserved is taken: best effort that wakes may not be the only one that does.

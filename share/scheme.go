@@ -90,8 +90,8 @@ type Wanter interface {
 
 // Riser is a Scheme that can raise limits within a cycle.
 type Riser interface {
-	// Rise takes what flows were seen to offer above their limits since the last cycle, in the order of the flows of SetNetwork, 0 for the others, and returns
-	// the limits until the next Cycle. Those whose rate varies as much have no more. It is no sample of what they offer: Cycle gets that of the whole cycle.
+	// Rise takes what flows were seen to offer above their limits in a part of the cycle, in the order of the flows of SetNetwork, 0 for the others, and returns the
+	// limits until the next Cycle. A flow whose noise explains what it offers keeps its limit. It is no sample of what they offer: Cycle gets that of the whole cycle.
 	Rise(seen []unit.Rate) (limits []unit.Rate)
 }
 

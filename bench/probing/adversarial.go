@@ -161,18 +161,17 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 		if is := a.availableFor(v); math.IsNaN(is) {
 			out[ofAvailable] = verdict{answered: v.Available.Known(), covered: true}
 		} else {
-			value(ofAvailable, &v.Available, a.availableFor(v), 0.1)
+			value(ofAvailable, &v.Available, is, 0.1)
 		}
 	}
 	if l := got.Limiter; l != nil {
-		classes := a.classes
+		is := a.truth
 		if r := got.TokenRate; r != nil {
 			if least, ok := a.limitFor(*r); ok {
-				classes = append([]limiter.Class{bench.Pick(least.Police, limiter.Policer, limiter.TBF)}, a.classes[1:]...)
+				is.classes = append([]limiter.Class{bench.Pick(least.Police, limiter.Policer, limiter.TBF)}, a.classes[1:]...)
 			}
 		}
-		right := slices.Contains(classes, l.Class)
-		out[ofClass] = verdict{answered: l.Cannot == "", wrong: l.Cannot == "" && l.Confidence > sure && !right, confidence: l.Confidence, right: right}
+		out[ofClass] = verdict{answered: l.Cannot == "", wrong: is.isWrongClass(*l), confidence: l.Confidence, right: slices.Contains(is.classes, l.Class)}
 	}
 	return out
 }

@@ -31,8 +31,8 @@ const (
 	// shorter than leastReport: a flow that rises has more then.
 	lastPart, wholePart = 2, 5
 	// glances is the number of switches that are read before that last part, at most, and others that after each of the other parts: all, or those with most flows that may
-	// exceed their limits. A reading takes about 40 µs of a
-	// processor, mostly to wake up for the answer, and what it adds is 0.3 % of the throughput of flows whose rate changes.
+	// exceed their limits. A reading takes about 40 µs of a processor, mostly to wake up for the answer, and what it adds is 0.3 % of the throughput of flows whose rate
+	// changes.
 	glances, others = 200, 50
 	// readPart is the part of a cycle for which switches are waited for, at most: what has not answered then repeats its latest rates.
 	readPart = 2
@@ -96,8 +96,8 @@ type Loop struct {
 	plan    plan
 	at      map[cycle.FlowID]int // the circuits in plan whose limits follow from those of flows
 	numbers map[uint32]int       // the circuits in plan by number
-	taken   []cycle.Reading      // of Glance, in this cycle; the buffer of Step
-	latest  []cycle.Reading      // of read
+	taken   []cycle.Reading      // of Glance before the last part of this cycle; the buffer of Step
+	seen    []cycle.Reading      // the buffer of Glance after other parts
 	set     bool                 // the switches have a plan
 	senders map[key]*senders
 	turned  []int // circuits in plan whose limits may be others than they have
@@ -220,19 +220,16 @@ func (l *Loop) has(all []reserve.Reservation) bool {
 // Glance reads what switches have counted within a cycle. Flows that offer more than their limits have more at once. last reports that the last part of the cycle
 // begins, for which Step needs the readings.
 func (l *Loop) Glance(ctx context.Context, last bool) {
-	most := others
+	most, readings := others, &l.seen
 	if last {
-		most = glances
+		most, readings = glances, &l.taken
 	}
 	at := l.plan.watched(l.cycle.Tight, most)
 	if len(at) == 0 {
 		return
 	}
-	seen := l.read(ctx, at, last)
-	l.adjust(l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Glance(seen) }).Limits)
-	if last {
-		l.taken = append(l.taken[:0], seen...)
-	}
+	*readings = l.read(ctx, at, last, (*readings)[:0])
+	l.adjust(l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Glance(*readings) }).Limits)
 }
 
 // Step ends a cycle.
@@ -241,7 +238,7 @@ func (l *Loop) Step(ctx context.Context) {
 		l.Update()
 	}
 	l.heard()
-	l.taken = append(l.taken, l.read(ctx, nil, true)...)
+	l.taken = l.read(ctx, nil, true, l.taken)
 	ch := l.usages.change(func(c *cycle.Cycle) cycle.Changes { return c.Step(l.time(), l.taken) })
 	l.taken = l.taken[:0]
 	if ch.Replaced || l.demanded() || len(l.told.again) > 0 {
@@ -254,12 +251,11 @@ func (l *Loop) Step(ctx context.Context) {
 	}
 }
 
-// read returns what each flow has sent, of all switches or some, until the next call. Of a circuit with several paths each is taken to have an equal part. What is known of
-// senders follows from readings at the ends of the two parts of a cycle.
-func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool, part bool) []cycle.Reading {
-	l.latest = l.latest[:0]
+// read appends what each flow has sent, of all switches or some. Of a circuit with several paths each is taken to have an equal part. What is known of senders follows
+// from readings at the ends of the two parts of a cycle.
+func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool, part bool, readings []cycle.Reading) []cycle.Reading {
 	if len(l.plan) == 0 {
-		return l.latest
+		return readings
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.interval/readPart)
 	defer cancel()
@@ -289,10 +285,10 @@ func (l *Loop) read(ctx context.Context, of map[fabric.DPID]bool, part bool) []c
 		}
 		parts := uint64(len(c.flows))
 		for _, f := range c.flows {
-			l.latest = append(l.latest, cycle.Reading{Flow: f.FlowID, Index: f.index, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts, Wants: wants / unit.Rate(parts)})
+			readings = append(readings, cycle.Reading{Flow: f.FlowID, Index: f.index, At: r.At.Sub(l.began), Offered: r.OfferedBytes / parts, Delivered: r.PassedBytes / parts, Wants: wants / unit.Rate(parts)})
 		}
 	}
-	return l.latest
+	return readings
 }
 
 // demanded reports whether a circuit that is pushed on demand has begun or ceased to have traffic.

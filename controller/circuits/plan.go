@@ -84,18 +84,20 @@ func (p plan) limits() map[cycle.FlowID]int {
 // watched returns the first switches of circuits, if there are no more than most. Otherwise it returns those of flows that are tight, at most as many: those with
 // most of these.
 func (p plan) watched(tight func(flow int) bool, most int) map[fabric.DPID]bool {
-	all, counts := map[fabric.DPID]bool{}, map[fabric.DPID]int{}
+	all := map[fabric.DPID]bool{}
 	for i := range p {
-		at := p[i].From.Switch
-		all[at] = true
-		for _, f := range p[i].flows {
-			if tight(f.index) {
-				counts[at]++
-			}
-		}
+		all[p[i].From.Switch] = true
 	}
 	if len(all) <= most {
 		return all
+	}
+	counts := map[fabric.DPID]int{}
+	for i := range p {
+		for _, f := range p[i].flows {
+			if tight(f.index) {
+				counts[p[i].From.Switch]++
+			}
+		}
 	}
 	ordered := slices.SortedFunc(maps.Keys(counts), func(a, b fabric.DPID) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

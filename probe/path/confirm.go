@@ -109,8 +109,7 @@ func (r *evaluation) readAnswer() claim {
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
 		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
 	case isRate(c.Result) && r.limiter().Class == limiter.Policer && !c.confirmed && (c.trains > 0 || c.Rate.Value < slow): // a longer train would take seconds, or the path is shared
-		why := "packets are lost as in a policer, and no train was long enough to tell that from others' traffic"
-		c.Rate, c.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+		unknownRate(&c.Result, "packets are lost as in a policer, and no train was long enough to tell that from others' traffic")
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package path
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -139,7 +138,7 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 			v = r.oursAvailable().Estimate(own)
 		}
 		if late := reordered(own); !m.Seed && m.Nominal == 0 && late > mostReordered {
-			v.Available = probe.NoEstimate(fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*late))
+			v.Available = probe.NoEstimate(overtaken(late))
 		}
 		a.Available = &v
 	}

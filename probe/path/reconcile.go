@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/probe/tokenrate"
 )
 
 const (
@@ -136,24 +137,33 @@ func (a *Answer) checkCapacity(o observed) {
 	}
 }
 
+// unknownRate takes out a token rate and its bucket.
+func unknownRate(r *tokenrate.Result, why string) {
+	r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+}
+
+// overtaken says which part of the packets arrived out of order.
+func overtaken(late float64) string {
+	return fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*late)
+}
+
 // checkTokenRate holds the token rate against the capacity, and the bucket against nothing.
 func (a *Answer) checkTokenRate(o observed) {
 	c, r := a.Capacity, a.TokenRate
 	if r == nil {
 		return
 	}
-	cannot := func(why string) { r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why) }
 	switch {
 	case c == nil || !r.Rate.Known():
 	case r.Rate.AtLeast && o.late > mostReordered:
-		cannot(fmt.Sprintf("%.0f %% of the packets arrived before others that were sent earlier", 100*o.late))
+		unknownRate(r, overtaken(o.late))
 	case !c.Known() && isRate(*r) && (r.Shared() || math.IsInf(o.burst, 1) || o.burst < burstFaster*r.Rate.Value || o.jitter > burstJitter*packetTime(r.Rate.Value)):
-		cannot(unknownCapacity + c.Reason)
+		unknownRate(r, unknownCapacity+c.Reason)
 	case !c.Known() || c.AtLeast || r.Rate.Value <= c.High*(1+agree):
 	case r.Rate.AtLeast:
 		r.Rate = probe.Estimate{Value: c.Low, Low: c.Low, AtLeast: true}
 	default:
-		cannot(fmt.Sprintf("trains passed at %s, above the capacity that was found, %s: packets arrive in groups", probe.FormatRate(r.Rate.Value), probe.FormatRate(c.Value)))
+		unknownRate(r, fmt.Sprintf("trains passed at %s, above the capacity that was found, %s: packets arrive in groups", probe.FormatRate(r.Rate.Value), probe.FormatRate(c.Value)))
 	}
 	if r.Bucket.Known() && r.Bucket.Value < 0 {
 		r.Bucket = probe.NoEstimate("packets arrived later than the token rate explains: they are grouped, reordered or delayed")
@@ -168,8 +178,7 @@ func (a *Answer) checkSchedule() {
 	}
 	s := l.Schedules[len(l.Schedules)-1]
 	if r != nil && isRate(*r) && s.Rate.Known() && math.Abs(r.Rate.Value/s.Rate.Value-1) < scheduleRate {
-		why := "trains arrived as fast as the " + string(s.At) + " runs at intervals"
-		r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+		unknownRate(r, "trains arrived as fast as the "+string(s.At)+" runs at intervals")
 	}
 	if c != nil && c.Known() && s.Sleeping.Value < leastSleep*packetTime(c.Value) {
 		*l = limiter.Result{Cannot: "packets are apart by no more than some packets of others take at the capacity", Doubts: l.Doubts}
@@ -194,12 +203,10 @@ func (a *Answer) matchLimiter() {
 		}
 	}
 	if l.Class == limiter.None && isRate(*r) && r.Held == 0 {
-		why := "no train confirmed a limit, and others' traffic may be what slowed those that met one"
-		r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+		unknownRate(r, "no train confirmed a limit, and others' traffic may be what slowed those that met one")
 	}
 	if (l.Class == limiter.TBF || l.Class == limiter.Policer) && l.Confidence < unsure && isRate(*r) {
-		why := "the trains hardly tell a limiter from others' traffic"
-		r.Rate, r.Bucket = probe.NoEstimate(why), probe.NoEstimate(why)
+		unknownRate(r, "the trains hardly tell a limiter from others' traffic")
 	}
 	if l.Class == limiter.Policer && r.Held == 0 {
 		l.Confidence = math.Min(l.Confidence, shownLater) // a short queue drops as a policer does
