@@ -41,8 +41,8 @@ func newMeshLab(t testing.TB) *meshLab {
 		l := lab.LinkSpec{Ends: [2]string{h.name, "router"}}
 		if h.rate > 0 {
 			l.Backend = lab.Emulator
-			l.Forward = lab.Path{Exact: true, Spec: link.Spec{Rate: unit.Gbit, Delay: 2 * time.Millisecond, Queue: link.Amount{Time: time.Second}, Bucket: &link.Bucket{Rate: h.rate, Size: 50_000}}}
-			l.Back = lab.Path{Exact: true, Spec: link.Spec{Delay: 2 * time.Millisecond}}
+			l.Forward = lab.Path{Exact: true, Spec: link.Spec{Rate: unit.Gbit, Delay: 4 * time.Millisecond, Queue: link.Amount{Time: time.Second}, Bucket: &link.Bucket{Rate: h.rate, Size: 50_000}}}
+			l.Back = lab.Path{Exact: true} // no delay: an emulator that waits for each packet uses a processor, and two would leave the sender none of two
 		}
 		topology.Links = append(topology.Links, l)
 	}

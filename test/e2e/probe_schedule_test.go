@@ -119,7 +119,7 @@ func TestProbeSchedule(t *testing.T) {
 		before := m.carried("a")
 		s.schedule(measured)
 		var all []probeResult
-		for end := time.Now().Add(60 * time.Second); len(all) < 6; time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(60 * time.Second); len(all) < 6; time.Sleep(time.Second) { // each look is a process beside the measurements
 			if all = s.found("--all"); time.Now().After(end) {
 				t.Fatalf("not all paths are measured after 60 s: %+v: %s", s.found(), s.notes.String())
 			}
