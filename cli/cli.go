@@ -46,6 +46,7 @@ var commands = []func(*app) *cobra.Command{
 	agentCommand,
 	controllerCommand,
 	loginCommand,
+	logoutCommand,
 	tenantCommand,
 	hostCommand,
 	tokenCommand,

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,6 +63,45 @@ Without --token-file the token is read from standard input.`,
 			as += " of " + *who.Tenant
 		}
 		a.note("logged in as %s, %s", who.Name, as)
+		return nil
+	}
+	return c
+}
+
+func logoutCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "logout [PROFILE]",
+		Short: "Remove a stored login",
+		Long: `Logout removes a login of this user, by default the newest one. Its token stays valid at the service until it
+ends: "headgate token delete" revokes it.`,
+		Example: `  headgate logout
+  headgate logout shop`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			all, err := login.Load()
+			if err != nil || len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return slices.Sorted(maps.Keys(all.Profiles)), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		all, err := login.Load()
+		if err != nil {
+			return err
+		}
+		profile := strings.Join(args, "")
+		if len(args) == 0 {
+			profile = all.Newest
+		}
+		l, err := all.Remove(profile)
+		if err != nil {
+			return err
+		}
+		if err := all.Save(); err != nil {
+			return err
+		}
+		a.note("removed the login %s at %s", profile, l.URL)
 		return nil
 	}
 	return c

@@ -49,7 +49,7 @@ func TestReservation(t *testing.T) {
 		},
 		{
 			ID:     reserve.ID{Name: "archive"},
-			Source: reserve.Endpoint{Kind: reserve.Prefix, Name: "10.1.0.1/32", Prefix: netip.MustParsePrefix("10.1.0.1/32")}, Destination: reserve.Endpoint{Kind: reserve.Prefix, Name: "10.2.0.0/16", Prefix: prefix},
+			Source: reserve.Endpoint{Kind: reserve.Host, Name: "10.1.0.1"}, Destination: reserve.Endpoint{Kind: reserve.Prefix, Name: "10.2.0.0/16", Prefix: prefix},
 			Class: 4, Volume: 2 * 1e12, Until: at("2150-02-01T06:00:00Z"),
 		},
 		{

@@ -15,7 +15,7 @@ import (
 	"headgate.dev/headgate/unit"
 )
 
-// endpoint parses an end of a reservation: h1, host h1, site north, 10.0.0.0/8 or vlan 7.
+// endpoint parses an end of a reservation: h1, 10.0.0.1, host h1, site north, 10.0.0.0/8 or vlan 7. An address is the host that has it, as on the command line.
 func endpoint(s string) (reserve.Endpoint, error) {
 	kind, name, two := strings.Cut(s, " ")
 	name = strings.TrimSpace(name)
@@ -33,7 +33,9 @@ func endpoint(s string) (reserve.Endpoint, error) {
 		return reserve.Endpoint{Kind: reserve.VLAN, Name: strconv.FormatUint(v, 10), VLAN: uint16(v)}, nil
 	case two:
 		return reserve.Endpoint{}, endpointError(s)
-	case strings.ContainsAny(s, "/:") || isAddress(s):
+	case isAddress(s):
+		return reserve.Endpoint{Kind: reserve.Host, Name: s}, nil
+	case strings.ContainsAny(s, "/:"):
 		p, err := group.ParsePrefix(s)
 		return reserve.Endpoint{Kind: reserve.Prefix, Name: p.String(), Prefix: p}, err
 	}
@@ -60,11 +62,9 @@ func isAddress(s string) bool {
 func endpointText(e reserve.Endpoint) string {
 	switch e.Kind {
 	case reserve.Prefix:
-		return bare(e.Prefix.String())
+		return e.Prefix.String()
 	case reserve.Host:
-		if !isAddress(e.Name) {
-			return e.Name
-		}
+		return e.Name
 	}
 	return e.String()
 }

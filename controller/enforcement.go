@@ -74,6 +74,16 @@ func (h *hub) Interfaces() map[fabric.MAC]points.Interface {
 	return points.ByMAC(facts)
 }
 
+// macs returns the MAC addresses of the interfaces of a host whose agent is connected, without those that another one has as well.
+func (h *hub) macs(host string) (all []fabric.MAC) {
+	for mac, i := range h.Interfaces() {
+		if i.Host == host {
+			all = append(all, mac)
+		}
+	}
+	return all
+}
+
 // Measured returns what the agents measured since the last call, by the key of a direction.
 func (h *hub) Measured(last time.Duration) map[string]points.Measured { return h.measured.Take(last) }
 

@@ -35,6 +35,7 @@ func (c *Controller) leadReservations(ctx context.Context, t store.Term) {
 		if err == nil {
 			o.CountGroups(c.interfacesAt)
 			o.CarryBy(c.relayPair)
+			o.NameBy(c.hub.macs)
 			c.reservations.Store(o)
 			var loop sync.WaitGroup
 			loop.Go(func() { c.enforceReservations(ctx, t, o) })

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,9 @@ func (all Logins) Find(server string) (Credentials, error) {
 	if l, ok := all.Profiles[server]; ok {
 		return l, nil
 	}
+	if server == "" {
+		return Credentials{}, all.none()
+	}
 	at := strings.TrimSuffix(server, "/")
 	if l := all.Profiles[all.Newest]; l.URL != "" && l.URL == at {
 		return l, nil
@@ -101,12 +105,38 @@ func (all Logins) Find(server string) (Credentials, error) {
 	slices.Sort(names)
 	switch len(names) {
 	case 0:
-		if server == "" {
-			return Credentials{}, errors.New("no login is stored: log in with \"headgate login URL\"")
-		}
 		return Credentials{}, fmt.Errorf("no login for %q: run \"headgate login URL\" first", server)
 	case 1:
 		return all.Profiles[names[0]], nil
 	}
 	return Credentials{}, fmt.Errorf("several logins have the URL %s: select one by its profile: %s", at, strings.Join(names, ", "))
+}
+
+// none is the error of a command without --server where no login is the newest one.
+func (all Logins) none() error {
+	if len(all.Profiles) == 0 {
+		return errors.New("no login is stored: log in with \"headgate login URL\"")
+	}
+	return fmt.Errorf("the newest login was removed: select another one by its profile: %s", strings.Join(slices.Sorted(maps.Keys(all.Profiles)), ", "))
+}
+
+// Remove removes the login of a profile, and returns it. The one that is left, if only one is, becomes the newest.
+func (all *Logins) Remove(profile string) (Credentials, error) {
+	l, ok := all.Profiles[profile]
+	switch {
+	case !ok && profile == "":
+		return l, all.none()
+	case !ok:
+		return l, fmt.Errorf("no login has the profile %q", profile)
+	}
+	delete(all.Profiles, profile)
+	if all.Newest == profile {
+		all.Newest = ""
+		for name := range all.Profiles {
+			if len(all.Profiles) == 1 {
+				all.Newest = name
+			}
+		}
+	}
+	return l, nil
 }

@@ -35,3 +35,31 @@ func TestFindLogin(t *testing.T) {
 		}
 	}
 }
+
+// Without the newest login the only one that is left is the newest, and of several none is.
+func TestRemoveLogin(t *testing.T) {
+	all := Logins{Newest: "b", Profiles: map[string]Credentials{"a": {Token: "1"}, "b": {Token: "2"}, "c": {Token: "3"}}}
+	if _, err := all.Remove("x"); err == nil || !strings.Contains(err.Error(), `no login has the profile "x"`) {
+		t.Errorf("a profile that does not exist: %v", err)
+	}
+	if l, err := all.Remove("b"); err != nil || l.Token != "2" || all.Newest != "" {
+		t.Errorf("removed %+v, %v; the newest is %q", l, err, all.Newest)
+	}
+	if _, err := all.Find(""); err == nil || !strings.Contains(err.Error(), "the newest login was removed: select another one by its profile: a, c") {
+		t.Errorf("without a newest login: %v", err)
+	}
+	if l, err := all.Remove("a"); err != nil || l.Token != "1" {
+		t.Errorf("removed %+v, %v", l, err)
+	}
+	all.Newest = "c"
+	all.Profiles["d"] = Credentials{Token: "4"}
+	if _, err := all.Remove("c"); err != nil || all.Newest != "d" {
+		t.Errorf("the newest is %q, %v", all.Newest, err)
+	}
+	if _, err := all.Remove("d"); err != nil || all.Newest != "" {
+		t.Errorf("the newest is %q, %v", all.Newest, err)
+	}
+	if _, err := all.Remove(""); err == nil || !strings.Contains(err.Error(), "no login is stored") {
+		t.Errorf("without a login: %v", err)
+	}
+}

@@ -21,6 +21,9 @@ var harmed = []struct {
 	{"shaper-50Mbit-20KB", link.Spec{Bucket: &link.Bucket{Rate: 50 * unit.Mbit, Size: 20_000}}},
 }
 
+// pingEvery is the time between two packets of a bystander.
+const pingEvery = 2 * time.Millisecond
+
 func harmCases() (out []bench.Case) {
 	for _, h := range harmed {
 		id := "harm/" + h.name
@@ -44,8 +47,8 @@ func harmCases() (out []bench.Case) {
 // bystander is the result of a ping while something ran.
 type bystander struct{ p99, loss float64 }
 
-func (s *stage) beside(ctx context.Context, do func() error) (b bystander, err error) {
-	p, err := traffic.StartProbe(ctx, s.Host, traffic.Probe{Name: "bystander", From: client, To: server, Every: 2 * time.Millisecond})
+func (s *stage) beside(ctx context.Context, every time.Duration, do func() error) (b bystander, err error) {
+	p, err := traffic.StartProbe(ctx, s.Host, traffic.Probe{Name: "bystander", From: client, To: server, Every: every})
 	if err != nil {
 		return b, err
 	}
@@ -61,13 +64,13 @@ func (s *stage) beside(ctx context.Context, do func() error) (b bystander, err e
 }
 
 func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
-	alone, err := s.beside(ctx, func() error { time.Sleep(time.Second); return nil })
+	alone, err := s.beside(ctx, pingEvery, func() error { time.Sleep(time.Second); return nil })
 	if err != nil {
 		return err
 	}
 	var delays, losses []float64
 	for range bench.Pick(r.Quick, 1, 6) {
-		b, err := s.beside(ctx, func() error { _, err := s.probe(ctx, "path"); return err })
+		b, err := s.beside(ctx, pingEvery, func() error { _, err := s.probe(ctx, "path"); return err })
 		if err != nil {
 			return err
 		}
@@ -77,7 +80,7 @@ func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
 	sheet.SetAll(id+"/delay", delays)
 	sheet.SetAll(id+"/loss", losses)
 	sheet.Note(id+"/delay", "%s ms without a probe", bench.Number(alone.p99))
-	b, err := s.beside(ctx, func() error { return s.fill(ctx, bench.Pick(r.Quick, 1, 5)) })
+	b, err := s.beside(ctx, pingEvery, func() error { return s.fill(ctx, bench.Pick(r.Quick, 1, 5)) })
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ var (
 	namedRight    = bench.Target{Op: ">=", Value: 95, Unit: "%"}
 	wrongAnswers  = bench.Target{Op: "<=", Value: 1, Unit: "%"}
 	calibrated    = bench.Target{Op: "<=", Value: 5, Unit: "points"}
+	slowSeconds   = bench.Target{Op: "<=", Value: 3, Unit: "s"}
+	slowBytes     = bench.Target{Op: "<=", Value: 400, Unit: "kB"}
+	slowLost      = bench.Target{Op: "<=", Value: 2, Unit: "%"}
 	trend         = bench.Target{Op: "<=", Value: 0, Unit: "steps against it"}
 )
 
@@ -48,5 +51,6 @@ var rows = []bench.Row{
 	{ID: "useful", What: "the same draw: an answer for capacity >= 95 %, token rate, class, available >= 90 % of the paths where a method with the same bytes could answer"},
 	{ID: "calibration", What: "the same: 90 % intervals cover 85 to 95 %; stated confidence against outcomes within 5 points in each tenth"},
 	{ID: "named", What: "the ten kinds of links on which the probe was found wrong: right, or \"cannot tell\" with the true reason, in >= 19 of 20 runs each"},
+	{ID: "slow", What: "0.5 to 10 Mbit/s: <= 3 s, <= 400 kB, harm <= 10 ms. Loss of the probe's own packets on links that drop <= 2 %."},
 	{ID: "tune", What: "A provider limit of 500 Mbit/s, 5 MB bucket; groups set by `tune`: guarantees as in the groups bench; loss at the provider <= 1 % of that without; goodput >= 97 % of what R allows."},
 }

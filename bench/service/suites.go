@@ -37,7 +37,7 @@ type suite struct {
 var suites = []suite{
 	{"clients", "of the operations of the specification, and of its validators, the tests that fail with a generated Go, Python or TypeScript client", ".", []string{"./test/clients"}},
 	{"journey", "of the tests that paste the README and the guides into a fresh machine, those that fail",
-		"^(TestInstalled|TestInstalledRelay|TestReadmeService|TestServiceGuide|TestTour|TestProbeDocCommands|TestCollectiveRun|TestServiceRelay)$",
+		"^(TestInstalled|TestInstalledRelay|TestReadmeService|TestServiceGuide|TestTour|TestProbeDocCommands|TestCollectiveRun|TestServiceRelay|TestReservationsGuide|TestLabGuide)$",
 		[]string{"./packaging", "./test/e2e"}},
 }
 

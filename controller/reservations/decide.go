@@ -44,7 +44,7 @@ func (d *Decision) Change(r reserve.Request, move bool, within *store.Reservatio
 	if !ok {
 		return store.Reservation{}, ErrNotFound
 	}
-	r, err := resolveLike(r, was.Request, d.owner.top, within == nil)
+	r, err := resolveLike(r, was.Request, d.owner.top, d.owner.joined, within == nil)
 	if err != nil {
 		return store.Reservation{}, err
 	}
@@ -123,7 +123,7 @@ func (o *Owner) whatIf(r reserve.Request, within *store.ReservationBounds, now t
 	if err := o.checkRequest(r, within); err != nil {
 		return granted, err
 	}
-	if r, err = resolve(r, o.top, within == nil); err != nil {
+	if r, err = resolve(r, o.top, o.joined, within == nil); err != nil {
 		return granted, err
 	}
 	if err := checkEnds(r, within); err != nil {

@@ -29,6 +29,7 @@ type Owner struct {
 	network Network
 	now     func() time.Time
 	choose  Choose // nil without switches
+	joined  Joined // nil without hosts of a service
 
 	// deciding is held from a decision until it is in the book.
 	deciding sync.Mutex

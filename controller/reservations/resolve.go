@@ -15,11 +15,17 @@ import (
 // microsecond.
 const maxNames = 5000
 
+// Joined returns the MAC addresses of the host of the service with a name, none if there is none.
+type Joined func(host string) []fabric.MAC
+
+// NameBy lets requests name the hosts of the service, beside those that the document of the network names. It must be called before the first change.
+func (o *Owner) NameBy(joined Joined) { o.joined = joined }
+
 // resolve finds the ports of a request's ends in the network. The ends have Kind and Name, the Prefix or VLAN of those
 // kinds, and At if the request names the port. With suggest an error may name other hosts. The error joins a
 // *reserve.Invalid for each end.
-func resolve(r reserve.Request, top *fabric.Topology, suggest bool) (reserve.Request, error) {
-	s := resolver{top, suggest}
+func resolve(r reserve.Request, top *fabric.Topology, joined Joined, suggest bool) (reserve.Request, error) {
+	s := resolver{top, joined, suggest}
 	var from, to error
 	r.Source, from = s.end("from", r.Source)
 	r.Destination, to = s.end("to", r.Destination)
@@ -28,7 +34,7 @@ func resolve(r reserve.Request, top *fabric.Topology, suggest bool) (reserve.Req
 
 // resolveLike is resolve for a request that changes another one: an end with the same name has the same port, wherever its
 // host is now. The relay agents that carry its traffic stay.
-func resolveLike(r, was reserve.Request, top *fabric.Topology, suggest bool) (reserve.Request, error) {
+func resolveLike(r, was reserve.Request, top *fabric.Topology, joined Joined, suggest bool) (reserve.Request, error) {
 	like := func(e, was reserve.Endpoint) reserve.Endpoint {
 		if e.Kind == was.Kind && e.Name == was.Name && (e.At == fabric.PortID{} || e.At == was.At) {
 			return was
@@ -38,7 +44,7 @@ func resolveLike(r, was reserve.Request, top *fabric.Topology, suggest bool) (re
 	asked := was.Asked()
 	r.Source, r.Destination = like(r.Source, asked.Source), like(r.Destination, asked.Destination)
 	if r.Source != asked.Source || r.Destination != asked.Destination {
-		return resolve(r, top, suggest)
+		return resolve(r, top, joined, suggest)
 	}
 	if r.Carried != nil && was.Carried != nil {
 		r.Carried = &reserve.Carried{Source: r.Source, Destination: r.Destination, Flows: r.Flows, Near: was.Carried.Near, Far: was.Carried.Far}
@@ -49,6 +55,7 @@ func resolveLike(r, was reserve.Request, top *fabric.Topology, suggest bool) (re
 
 type resolver struct {
 	top     *fabric.Topology
+	joined  Joined // nil without hosts of a service
 	suggest bool
 }
 
@@ -66,7 +73,7 @@ func (s resolver) end(key string, e reserve.Endpoint) (reserve.Endpoint, error) 
 	return s.host(key, e)
 }
 
-// host finds a host by its name, address or MAC.
+// host finds a host by its name, address or MAC. A name of the network's document comes before one of the service.
 func (s resolver) host(key string, e reserve.Endpoint) (reserve.Endpoint, error) {
 	mac, notMAC := fabric.ParseMAC(e.Name)
 	addr, notAddr := netip.ParseAddr(e.Name)
@@ -74,6 +81,14 @@ func (s resolver) host(key string, e reserve.Endpoint) (reserve.Endpoint, error)
 	for _, h := range s.top.Hosts() {
 		if h.Name == e.Name || notMAC == nil && h.MAC == mac || notAddr == nil && slices.Contains(h.Addrs, addr) {
 			if e.At == (fabric.PortID{}) || h.At == e.At {
+				found = append(found, h)
+			}
+		}
+	}
+	if len(found) == 0 && s.joined != nil && notMAC != nil && notAddr != nil {
+		macs := s.joined(e.Name)
+		for _, h := range s.top.Hosts() {
+			if slices.Contains(macs, h.MAC) && (e.At == (fabric.PortID{}) || h.At == e.At) {
 				found = append(found, h)
 			}
 		}

@@ -70,7 +70,7 @@ func TestResolve(t *testing.T) {
 		{end: vlan(20, fabric.PortID{}), error: "name the port"},
 		{end: vlan(30, at(1, 3)), at: at(1, 3), vlan: 30, prefix: "invalid Prefix"},
 	} {
-		r, err := resolve(reserve.Request{Source: one.end, Destination: reserve.Endpoint{Name: "web"}}, top, true)
+		r, err := resolve(reserve.Request{Source: one.end, Destination: reserve.Endpoint{Name: "web"}}, top, nil, true)
 		if one.error != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), "from: ") || !strings.Contains(err.Error(), one.error) {
 				t.Errorf("%v: %v, want %s", one.end, err, one.error)
@@ -81,7 +81,15 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%v: %+v, %v", one.end, got, err)
 		}
 	}
-	if _, err := resolve(reserve.Request{Source: reserve.Endpoint{Name: "web"}, Destination: reserve.Endpoint{Name: "storag"}}, top, false); err == nil || strings.Contains(err.Error(), "storage") {
+	// The service has a host "edge" with the MAC of the network's storage, and one whose name the network's document has for another.
+	joined := func(name string) []fabric.MAC {
+		return map[string][]fabric.MAC{"edge": {{2, 0, 0, 0, 0, 3}}, "web": {{2, 0, 0, 0, 0, 3}}}[name]
+	}
+	r, err := resolve(reserve.Request{Source: end(reserve.Host, "web"), Destination: end(reserve.Host, "edge")}, top, joined, true)
+	if err != nil || r.Source.At != at(1, 1) || r.Destination.At != at(2, 2) || r.Destination.Name != "edge" {
+		t.Errorf("hosts of the service: %+v, %v", r, err)
+	}
+	if _, err := resolve(reserve.Request{Source: reserve.Endpoint{Name: "web"}, Destination: reserve.Endpoint{Name: "storag"}}, top, nil, false); err == nil || strings.Contains(err.Error(), "storage") {
 		t.Errorf("a tenant learns the name of a host: %v", err)
 	}
 }

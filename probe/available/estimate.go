@@ -92,7 +92,11 @@ func (m HoldTrains) estimate(r *evaluation) (out Result) {
 	if r.shaped {
 		rest = shapedModel * a
 	}
-	half := z * (1 + 1.5/n) * math.Sqrt(se*se+slope*slope+rest*rest) // approximates Student's t
+	few := 0.
+	if m.Gentle { // so few packets of others that their number varies
+		few = math.Sqrt((r.rate - a) * 8 * (mtu + probe.Overhead) * 1e9 / r.busy.gap)
+	}
+	half := z * (1 + 1.5/n) * math.Sqrt(se*se+slope*slope+rest*rest+few*few) // approximates Student's t
 	out.Available = probe.Estimate{Value: a, Low: max(a-half, 0), High: a + half}
 	out.Notes = r.notes()
 	if slope, off, sent := r.slopeOverRate(); !r.shaped && slope > max(minFollows, followsSure*off) {

@@ -12,6 +12,7 @@ import (
 type evaluation struct {
 	rate          float64 // rate of the link that is assumed to be tight
 	shaped        bool    // the tight link is a token bucket
+	frame         float64 // layer 2 bytes of a packet
 	trains        []trainResult
 	busy          sums
 	blocks        []sums // parts of busy with blockPackets packets each
@@ -49,7 +50,7 @@ func (h *trainResult) met() bool { return h.start > 0 && h.busy.packets > float6
 
 // read evaluates all samples.
 func (m HoldTrains) read(samples []probe.Sample) (r evaluation) {
-	r.rate, r.shaped = m.Capacity, m.shaped()
+	r.rate, r.shaped, r.frame = m.Capacity, m.shaped(), float64(m.packet()+probe.Overhead)
 	if r.shaped {
 		r.rate = m.TokenRate
 	}
@@ -58,7 +59,7 @@ func (m HoldTrains) read(samples []probe.Sample) (r evaluation) {
 	}
 	minGap := 0.0
 	if c := max(m.Capacity, r.rate); c > 0 {
-		minGap = 8e9 * frame / c
+		minGap = 8e9 * r.frame / c
 	}
 	for i := range samples {
 		s := &samples[i]
@@ -96,7 +97,7 @@ func (r *evaluation) add(s *probe.Sample, minGap, idle float64) {
 		// drained, the delays are not those of the bucket's queue.
 		from = first + hold.Count/settle
 	}
-	service := 8e9 * frame / r.rate
+	service := 8e9 * r.frame / r.rate
 	all := newSeries(s, minGap, service)
 	r.receiverStall = max(r.receiverStall, all.receiverStall())
 	for i := range all {

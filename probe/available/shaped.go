@@ -40,7 +40,7 @@ const (
 
 // bucketEmpty reports whether the queue is that of the empty bucket.
 func (r *evaluation) bucketEmpty(queue float64) bool {
-	return queue > max(shapedQueue, shapedPackets*frame*8e9/r.rate)
+	return queue > max(shapedQueue, shapedPackets*r.frame*8e9/r.rate)
 }
 
 // fast returns the rate of heads: more than the token rate, but if possible no more than
@@ -94,7 +94,7 @@ func (m HoldTrains) assume(r *evaluation) float64 {
 func (m HoldTrains) lowerBound(r *evaluation) (bound float64) {
 	for _, t := range r.trains {
 		if m.Bucket > 0 && t.headRate > 0 {
-			bound = max(bound, t.headRate-m.Bucket/float64(t.head*frame)*t.headRate)
+			bound = max(bound, t.headRate-m.Bucket/(float64(t.head)*r.frame)*t.headRate)
 		}
 	}
 	return bound
@@ -116,7 +116,7 @@ func (r *evaluation) unfilled(available float64) (out float64) {
 func (m HoldTrains) drain(r *evaluation, available float64) (head probe.Part, drop float64, hold int) {
 	fast := m.fast(r)
 	net := max(1-available/fast, 0.05)
-	drop = max(headPackets*frame, 2*shapedQueue*r.rate/8e9)
+	drop = max(headPackets*r.frame, 2*shapedQueue*r.rate/8e9)
 	need, maxBytes := 0.0, math.Inf(1)
 	met, found := 0, 0.0 // found is the maximum that a head found in the bucket
 	unmet := 0.0         // trains in a row without a queue
@@ -125,7 +125,7 @@ func (m HoldTrains) drain(r *evaluation, available float64) (head probe.Part, dr
 		if t.met() {
 			met++
 			unmet = 0
-			found = max(found, float64(t.head*frame)*net-t.start*r.rate/8e9)
+			found = max(found, (float64(t.head)*r.frame)*net-t.start*r.rate/8e9)
 		}
 	}
 	size := cmp.Or(m.Bucket, math.Inf(1))
@@ -159,7 +159,7 @@ func (m HoldTrains) drain(r *evaluation, available float64) (head probe.Part, dr
 		maxBytes = (rest + shapedMaxDelay*math.Pow(2, unmet)*r.rate/8e9) / (1 - little/fast)
 	}
 	bytes := min((1.05*max(need, 0)+drop)/net, maxBytes)
-	head = probe.Part{Count: int(bytes/frame) + 1, Size: mtu, Rate: unit.Rate(fast), Pause: r.receiverStall}
+	head = probe.Part{Count: int(bytes/r.frame) + 1, Size: m.packet(), Rate: unit.Rate(fast), Pause: r.receiverStall}
 	hold = min(firstHold<<min(2*met, 8), shapedHold)
 	if unmet > 0 {
 		hold = min(hold, 2*firstHold)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/probe"
@@ -30,7 +31,7 @@ type Result struct {
 
 // train returns a train of bursts, each after small packets that warm the receiver up.
 func train(n, count, size int, pause time.Duration) (t probe.Train) {
-	t.Purpose = "capacity/bursts"
+	t.Purpose = purposeBursts
 	for b := range n {
 		for i := range aheadCount {
 			p := probe.Part{Count: 1, Size: aheadSize, Pause: aheadGap}
@@ -61,24 +62,35 @@ func (m Bursts) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		return probe.Train{}, false
 	}
 	if len(samples) == 0 {
+		t = scout()
+		return t, t.Bytes() <= budget
+	}
+	own := slices.DeleteFunc(slices.Clone(samples), func(s probe.Sample) bool { return s.Purpose == purposeScout })
+	f := evaluate(own)
+	if rate := Scouted(samples); rate < SlowLink {
+		if f.gap > 0 && f.high-f.low < narrowEnough*f.gap {
+			return t, false
+		}
+		t = slowTrain(rate, left, budget)
+		return t, len(t.Parts) >= minValues
+	}
+	if len(own) == 0 || f.gap == 0 && len(own) < firstTries && len(samples[len(samples)-1].Arrived) > 0 {
 		t = train(firstBursts, firstCount, small, firstPause)
 		return t, t.Bytes() <= budget
 	}
-	f := evaluate(samples)
-	if f.gap == 0 && len(samples) < firstTries && len(samples[len(samples)-1].Arrived) > 0 {
-		t = train(firstBursts, firstCount, small, firstPause)
-		return t, t.Bytes() <= budget
-	}
-	if f.gap <= 0 || len(samples) > 1 && f.high-f.low < narrowEnough*f.gap {
+	if f.gap <= 0 || len(own) > 1 && f.high-f.low < narrowEnough*f.gap {
 		return probe.Train{}, false
 	}
-	count, size := f.shape(len(samples) == 1)
+	count, size := f.shape(len(own) == 1)
 	bytes := float64(count * (size + probe.Overhead))
 	took := bytes * f.perByte()
 	// A bucket refills at a tenth of the capacity, or at what cross traffic leaves of a
 	// fifth.
 	pause := math.Max(float64(minPause), 10*took)
 	each := bytes + aheadCount*(aheadSize+probe.Overhead)
+	if met := Met(samples); met < SlowLink {
+		pause = math.Max(pause, 2*each*8e9/met)
+	}
 	lasts := (1.25*pause + aheadCount*float64(aheadGap) + took) / 1e9
 	n := math.Max(20, math.Min(0.2/lasts, 300e3/each))
 	n = math.Min(n, math.Min(float64(budget)/each, left/lasts))
@@ -122,6 +134,10 @@ func (m Bursts) Estimate(samples []probe.Sample) (r Result) {
 	}
 	if f.took() < timestampError/2 {
 		r.Capacity = probe.NoEstimate("all packets of a burst have the same timestamp")
+		return r
+	}
+	if Scouted(samples) < SlowLink && f.high-f.low > slowWide*f.gap {
+		r.Capacity = probe.NoEstimate("others' traffic was between the packets of most bursts")
 		return r
 	}
 	r.Limit = unit.Bytes(f.limit)

@@ -29,8 +29,8 @@ type evidence struct {
 	longest          *tail  // the tail that shows most
 }
 
-func newEvidence(samples []probe.Sample, capacityKnown float64) *evidence {
-	trains, short := read(samples)
+func newEvidence(samples []probe.Sample, capacityKnown float64, full int) *evidence {
+	trains, short := read(samples, full)
 	e := &evidence{capacity: capacityKnown, link: capacityKnown * knownLink}
 	e.sort(trains)
 	e.loss = usualLoss(short, e.light)
@@ -63,15 +63,15 @@ func (e *evidence) sort(trains []trainView) {
 			e.overflow++
 		case v.stepped:
 			e.stepped++
-		case v.full():
+		case v.full:
 			clean++
 		}
 	}
 	for _, v := range trains {
 		switch {
-		case !v.full() && v.asked > 0:
+		case !v.full && v.asked > 0:
 			e.light = append(e.light, v)
-		case v.full() && (clean == 0 || !v.overflow && !v.stepped):
+		case v.full && (clean == 0 || !v.overflow && !v.stepped):
 			e.trains = append(e.trains, v)
 		}
 	}
@@ -128,11 +128,11 @@ func (e *evidence) ends() {
 // assignReceiver checks whether the silences in the arrivals of a train are from the receiver.
 func (e *evidence) assignReceiver(s *sleepPattern, between []silence) {
 	v := s.v
-	if !v.full() && better(s, e.small) {
+	if !v.full && better(s, e.small) {
 		e.small = s
 	}
-	late := v.asked > 0 && !v.full() && v.catchesUp(between)
-	clump := v.full() && v.clumped(v.bursts(between)[1:])
+	late := v.asked > 0 && !v.full && v.catchesUp(between)
+	clump := v.full && v.clumped(v.bursts(between)[1:])
 	if e.receiver != nil && clump {
 		e.receiver.clump = true
 	}

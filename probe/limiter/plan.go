@@ -15,6 +15,10 @@ import (
 type Detector struct {
 	// Capacity of the path in bit/s of layer 2; with 0 the method measures it.
 	Capacity float64
+	// Packet is the least size of the IP packets of trains that show a limiter; 0 is 986.
+	Packet int
+	// Gentle sends only packets at a low rate: other methods' trains show the limiter.
+	Gentle bool
 	// Budget bounds the layer 2 bytes of all trains; 0 is 5 MB.
 	Budget unit.Bytes
 }
@@ -46,7 +50,19 @@ const (
 
 // Estimate returns the limiter type of the path.
 func (m Detector) Estimate(samples []probe.Sample) Result {
-	return newEvidence(samples, m.Capacity).classify()
+	return m.evidence(samples).classify()
+}
+
+// full returns the least layer 2 size of a packet of trains that show a limiter.
+func (m Detector) full() int {
+	if m.Packet > 0 {
+		return m.Packet + probe.Overhead
+	}
+	return fullFrame
+}
+
+func (m Detector) evidence(samples []probe.Sample) *evidence {
+	return newEvidence(samples, m.Capacity, m.full())
 }
 
 // Next returns the next train for the samples so far. ok is false if they suffice.
@@ -60,11 +76,11 @@ func (m Detector) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			lights++
 		case len(p) > minTrain:
 			shorts++
-		case len(p) == 1 && p[0].Size >= fullFrame:
+		case len(p) == 1 && p[0].Frame() >= m.full():
 			count = max(count, p[0].Count)
 		}
 	}
-	e := newEvidence(samples, m.Capacity)
+	e := m.evidence(samples)
 	t = m.next(e, count, lights, shorts, budget)
 	return t, len(t.Parts) > 0 && t.Bytes() <= budget
 }
@@ -82,9 +98,11 @@ func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes
 	case e.ticks && e.ticking.seen >= enoughTicks:
 		return probe.Train{}
 	case lights == 0:
-		return e.lightTrain(lightCount)
+		return e.lightTrain(lightCount, m.leastLight())
+	case m.Gentle:
+		return probe.Train{}
 	case lights == 1 && !e.ticks && e.hasStalls():
-		return e.lightTrain(longCount)
+		return e.lightTrain(longCount, m.leastLight())
 	case e.sufficient():
 		return probe.Train{}
 	}
@@ -99,15 +117,27 @@ func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes
 	return t
 }
 
+// leastLight returns the least packets of a light train.
+func (m Detector) leastLight() int {
+	if m.Gentle {
+		return 5 * minTrain
+	}
+	return 10 * minTrain
+}
+
 // lightTrain returns a train so slow that no limiter found so far delays it.
-func (e *evidence) lightTrain(count int) probe.Train {
+func (e *evidence) lightTrain(count, least int) probe.Train {
 	gap := float64(lightGap)
 	small := float64(lightSize + probe.Overhead)
-	if n := len(e.trains); n > 0 && len(e.trains[n-1].at) > 1 {
-		if slow := 3 * small * 8e9 / e.trains[n-1].arrivalRate(); slow > gap {
-			count = max(int(float64(count)*gap/slow), 10*minTrain)
-			gap = slow
+	slowest := math.Inf(1)
+	for i := range e.trains {
+		if v := &e.trains[i]; len(v.at) > 1 && (i == len(e.trains)-1 || len(v.at) >= minTrain) {
+			slowest = math.Min(slowest, v.arrivalRate())
 		}
+	}
+	if slow := 3 * small * 8e9 / slowest; slow > gap {
+		count = max(int(float64(count)*gap/slow), least)
+		gap = slow
 	}
 	return probe.Uniform(PurposeLight, count, lightSize, unit.Rate(small*8e9/gap))
 }

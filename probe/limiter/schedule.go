@@ -152,7 +152,7 @@ func (s *sleepPattern) schedule(at Place, line float64) Schedule {
 	}
 	out.Active = typical(s.active, shift, shift)
 	frame := s.v.frame
-	if s.v.full() || out.At == Receiver {
+	if s.v.full || out.At == Receiver {
 		// For a receiver the packets are counted, whatever their size.
 		out.Packets = counted(s.packets)
 	} else if line > 0 {
@@ -162,7 +162,7 @@ func (s *sleepPattern) schedule(at Place, line float64) Schedule {
 	} else {
 		out.Packets = probe.NoEstimate("no train back to back shows the sending rate while the end is active")
 	}
-	if !s.v.full() {
+	if !s.v.full {
 		frame = full
 	}
 	if !out.Packets.Known() {

@@ -74,7 +74,7 @@ func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 
 // Estimate evaluates the train; ok is false if too few packets arrived.
 func (m Seed) Estimate(samples []probe.Sample) (r SeedResult, ok bool) {
-	trains, _ := read(samples)
+	trains, _ := read(samples, fullFrame)
 	if len(trains) == 0 || len(trains[0].at) < minTrain {
 		return r, false
 	}

@@ -12,6 +12,7 @@ import (
 type trainView struct {
 	asked float64   // ns from packet to packet; 0 is back to back
 	frame float64   // bytes
+	full  bool      // packets are large enough to measure a limiter in bytes
 	sent  []float64 // ns of the sender's clock, of each packet
 	n     []int     // numbers of the packets that arrived, in that order
 	at    []float64 // ns of the receiver's clock, for each of n
@@ -33,8 +34,8 @@ const (
 
 // read cleans samples. A part that directly follows another is not used alone, because
 // the other part affects it; short bursts are far enough apart. Times are relative to the
-// first of all, so that float64 holds them exactly.
-func read(samples []probe.Sample) (trains, short []trainView) {
+// first of all, so that float64 holds them exactly. Packets of at least full layer 2 bytes measure a limiter.
+func read(samples []probe.Sample, full int) (trains, short []trainView) {
 	sent0, at0 := int64(math.MaxInt64), int64(math.MaxInt64)
 	for i := range samples {
 		for _, t := range samples[i].Sent {
@@ -46,6 +47,7 @@ func read(samples []probe.Sample) (trains, short []trainView) {
 	}
 	for i := range samples {
 		for _, v := range split(&samples[i], sent0, at0) {
+			v.full = v.frame >= float64(full)
 			switch {
 			case len(v.sent) >= minTrain && len(samples[i].Parts) == 1:
 				trains = append(trains, v)
@@ -99,9 +101,7 @@ func split(s *probe.Sample, sent0, at0 int64) []trainView {
 // clocks.
 func (v *trainView) delay(j int) float64 { return v.at[j] - v.sent[v.n[j]] }
 
-// full reports whether packets are large enough to measure a limiter in bytes.
-func (v *trainView) full() bool { return v.frame >= fullFrame }
-
+// fullFrame is the least layer 2 size of packets that measure a limiter in bytes, unless the method has another.
 const fullFrame = 1000
 
 // lost returns the fraction of the packets that never arrived.

@@ -89,7 +89,7 @@ func (m Watch) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	for i := range samples {
 		spent += samples[i].Bytes()
 	}
-	e := newEvidence(samples, 0)
+	e := newEvidence(samples, 0, fullFrame)
 	took := 0.0
 	if n := len(e.trains); n > 0 {
 		v := &e.trains[n-1]
@@ -160,7 +160,7 @@ func (e *evidence) wholeTrain() int {
 
 // Estimate returns the token grants and the changes of the rate.
 func (m Watch) Estimate(samples []probe.Sample) WatchResult {
-	e := newEvidence(samples, 0)
+	e := newEvidence(samples, 0, fullFrame)
 	w := WatchResult{}
 	for i := range samples {
 		w.Bytes += samples[i].Bytes()

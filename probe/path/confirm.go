@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/capacity"
 	"headgate.dev/headgate/probe/limiter"
 	"headgate.dev/headgate/probe/tokenrate"
 	"headgate.dev/headgate/unit"
@@ -28,16 +29,22 @@ const (
 	holdPart = 1.07
 	// drainShare is the part of the bytes that a drain train may have: the rest confirms what it shows.
 	drainShare = 0.6
-	// holdTime and drainTime bound the time of a train, minHeld its packets.
+	// holdTime and drainTime bound the time of a train, minHeld its packets. Where minHeld packets take longer, slowHeld are sent, so little above the rate that the
+	// queue which they make is no longer (slowQueue).
 	holdTime, drainTime = 130 * time.Millisecond, 250 * time.Millisecond
-	minHeld             = 60
+	minHeld, slowHeld   = 60, 40
+	slowQueue           = 9 * time.Millisecond
 	// sharedTime is that of a drain train beside others' traffic: if they use half of the link, the queue grows by 11 ms. A shaper that others use is not held: with
 	// half of its rate in use a queue of 70 ms would grow.
 	sharedTime = 30 * time.Millisecond
 	// mostConfirm is how many trains confirm at most.
 	mostConfirm = 4
+	// mostFilled is how many of them may find more in the bucket than its bound.
+	mostFilled = 2
 	// unevenPackets is how far packets that pass a policer deviate from their rate at most, in packets: others' traffic takes tokens.
 	unevenPackets = 5
+	// policedQueue is how long packets that pass a policer wait at most, in packet times at its rate.
+	policedQueue = 1.5
 	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, stepsBy that from a sixth of it to the next, and minSixth
 	// the packets of a sixth.
 	fallsBy, stepsBy, minSixth = 0.008, 0.0007, 20
@@ -49,9 +56,6 @@ const (
 
 const fullPacket = 1500
 
-// slow is the rate in bit/s below which no train is held: with as many packets for its head it would last longer than holdTime.
-var slow = 2 * minHeld * (fullPacket + probe.Overhead) * 8 / (holdPart * holdTime.Seconds())
-
 // claim is the token rate, with what confirms it.
 type claim struct {
 	tokenrate.Result
@@ -60,7 +64,9 @@ type claim struct {
 	shown     float64 // the lowest rate at which a train was limited, in bit/s; 0 if none was
 	// drained reports that a drain train was sent.
 	drained bool
-	trains  int
+	// filled counts trains that found more in the bucket than its bound.
+	filled int
+	trains int
 }
 
 // isRate reports whether there is a rate, and not only a bound.
@@ -86,7 +92,9 @@ func (r *evaluation) readClaim() claim {
 			if e.Shared() || e.Rate.AtLeast || uneven(&s) {
 				continue // others' traffic takes tokens, and their number is not known
 			}
-			e = policed(&s, r.loss())
+			if queued(&s) <= policedQueue*packetTime(c.Rate.Value) { // else a short queue drops
+				e = policed(&s, r.loss())
+			}
 		}
 		c.take(&s, e, hold)
 		c.show()
@@ -108,7 +116,9 @@ func (r *evaluation) readAnswer() claim {
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
 		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
-	case isRate(c.Result) && r.limiter().Class == limiter.Policer && !c.confirmed && (c.trains > 0 || c.Rate.Value < slow): // a longer train would take seconds, or the path is shared
+	case isRate(c.Result) && !c.confirmed && r.slow():
+		unknownRate(&c.Result, "others' traffic may be what slowed the few packets that a slow link allows")
+	case isRate(c.Result) && r.limiter().Class == limiter.Policer && !c.confirmed && (c.trains > 0 || c.Rate.Value < capacity.SlowLink): // others' traffic takes tokens
 		unknownRate(&c.Result, "packets are lost as in a policer, and no train was long enough to tell that from others' traffic")
 	}
 	return c
@@ -124,7 +134,7 @@ func (c *claim) show() {
 // falls says how the rate fell during a train, if it did.
 func (r *evaluation) falls() string {
 	for _, s := range slices.Concat(r.of("tokenrate"), r.of("limiter"), r.of("confirm")) {
-		if parts := s.Split(); len(parts) > 0 && s.Parts[0].Size == fullPacket {
+		if parts := s.Split(); len(parts) > 0 && s.Parts[0].Size == r.packet() {
 			if from, to, falls := falling(&parts[len(parts)-1]); falls {
 				return fmt.Sprintf("the rate fell from %s to %s while a train arrived: the limit is lower, and takes longer to show", probe.FormatRate(from), probe.FormatRate(to))
 			}
@@ -193,6 +203,18 @@ func (c *claim) hold(s *probe.Sample) {
 	c.Held, c.HeldSeconds = c.Held+s.Bytes(), c.HeldSeconds+seconds(s)
 }
 
+// queued returns by how much the delay of a packet exceeds that of another one of its train at most, in ns.
+func queued(s *probe.Sample) float64 {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, a := range s.Arrived {
+		if a.Number < len(s.Sent) {
+			d := float64(a.At - s.Sent[a.Number])
+			low, high = math.Min(low, d), math.Max(high, d)
+		}
+	}
+	return high - low
+}
+
 // uneven reports whether the packets of a train, after its head, arrived at a rate that varies.
 func uneven(s *probe.Sample) bool {
 	tail := *s
@@ -227,6 +249,13 @@ func (c *claim) take(s *probe.Sample, e tokenrate.Result, hold bool) {
 			bucket = probe.Estimate{Value: b.Low, Low: b.Low, AtLeast: true}
 		}
 		c.Result, c.confirmed = tokenrate.Result{Rate: e.Rate, Bucket: bucket, Policed: e.Policed}, false
+	case e.Joint != nil && isRate(c.Result) && e.Joint.Rate > before.High*(1+sameRate) && hold && c.Bucket.Known() && c.Bucket.AtLeast && c.filled < mostFilled:
+		// The bucket holds more than its bound, and had filled again: the next train finds it nearly empty.
+		c.filled++
+		if n := len(s.Sent); n > 0 {
+			more := float64(s.Bytes()) - c.Rate.Value/8e9*float64(s.Sent[n-1]-s.Sent[0])
+			c.Bucket.Value, c.Bucket.Low = math.Max(c.Bucket.Value, more), math.Max(c.Bucket.Low, more)
+		}
 	case e.Joint != nil && isRate(c.Result) && e.Joint.Rate > before.High*(1+sameRate):
 		// It passed faster than the limit.
 		c.Result, c.confirmed = e, false
@@ -243,46 +272,73 @@ func seconds(s *probe.Sample) float64 {
 	return 0
 }
 
+// idle is how long small packets alone were sent since the last train for a limiter.
+func (r *evaluation) idle() (d time.Duration) {
+	for _, s := range slices.Backward(r.samples) {
+		if s.Purpose != limiter.PurposeLight {
+			break
+		}
+		if n := len(s.Sent); n > 0 {
+			d += time.Duration(s.Sent[n-1] - s.Sent[0])
+		}
+	}
+	return d
+}
+
+// quiet reports whether packets that are sent slowly found no others' on their way.
+func (r *evaluation) quiet() bool { return jitter(r.samples) < packetTime(r.bound())/2 }
+
 // nextConfirm returns the next train that confirms or refutes the token rate.
 func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 	if r.Seed || r.Nominal > 0 || !r.TokenRate && !r.Limiter && !r.Available {
 		return t, false
 	}
+	frame := r.packet() + probe.Overhead
 	share := r.shares().confirm
 	share -= min(share, r.spent("confirm"))
 	share = min(share, r.left)
 	c := r.claim()
-	if c.trains >= mostConfirm || share < minHeld*(fullPacket+probe.Overhead) {
+	if c.trains >= mostConfirm || share < unit.Bytes(minHeld*frame) {
 		return t, false
 	}
-	packets := func(bytes float64) int { return int(bytes / (fullPacket + probe.Overhead)) }
+	packets := func(bytes float64) int { return int(bytes) / frame }
 	switch {
-	case isRate(c.Result) && !c.confirmed && !c.Shared() && r.limiter().Class != limiter.Xen:
+	case isRate(c.Result) && !c.confirmed && !c.Shared() && (r.limiter().Class != limiter.Xen || r.slow()):
 		// It begins with what empties the bucket that filled since the last train.
 		rate := c.Rate.Value
 		fast := math.Min(2*holdPart*rate, drainPart*r.bound())
 		fast = math.Max(fast, holdPart*rate)
-		filled := rate / 8 * refill.Seconds()
-		if b := c.Bucket; b.Known() && !b.AtLeast {
-			filled = math.Max(math.Min(filled, 1.2*b.Value), 0)
+		filled := rate / 8 * (refill + r.idle()).Seconds()
+		if b := c.Bucket; b.Known() {
+			most := 1.2 * b.Value
+			if b.AtLeast {
+				most = 2 * b.Value // a train that began after a silence emptied it
+			}
+			filled = math.Max(math.Min(filled, most), 0)
 		}
 		head := packets(math.Min(filled/(1-rate/fast), float64(share)/2)) + 2
-		held := packets(math.Min(holdPart*rate/8*holdTime.Seconds(), float64(share))) - head
-		if held < minHeld {
+		part, held := holdPart, packets(holdPart*rate/8*holdTime.Seconds())-head
+		switch most := packets(float64(share)) - head; {
+		case held >= minHeld:
+			held = min(held, most)
+		case !c.Policed || r.quiet(): // so few packets do not tell a policer from others' traffic
+			held, part = slowHeld, math.Min(part, 1+slowQueue.Seconds()*rate/8/float64(slowHeld*frame))
+		}
+		if held < slowHeld || held > packets(float64(share))-head {
 			return t, false
 		}
 		return probe.Train{Purpose: purposeHold, Parts: []probe.Part{
-			{Count: head, Size: fullPacket, Rate: unit.Rate(fast)},
-			{Count: held, Size: fullPacket, Rate: unit.Rate(holdPart * rate)},
+			{Count: head, Size: r.packet(), Rate: unit.Rate(fast)},
+			{Count: held, Size: r.packet(), Rate: unit.Rate(part * rate)},
 		}}, true
-	case !isRate(c.Result) && !c.drained && !math.IsInf(r.bound(), 1):
+	case !isRate(c.Result) && !c.drained && !r.slow() && !math.IsInf(r.bound(), 1):
 		rate := drainPart * r.bound()
 		lasts := drainTime
 		if c.Joint == nil || c.Joint.Rate < belowSent*r.bound() {
 			lasts = sharedTime // a queue grows beside others' traffic
 		}
 		count := packets(math.Min(rate/8*lasts.Seconds(), drainShare*float64(share)))
-		return probe.Uniform(purposeDrain, count, fullPacket, unit.Rate(rate)), count >= minHeld
+		return probe.Uniform(purposeDrain, count, r.packet(), unit.Rate(rate)), count >= minHeld
 	}
 	return t, false
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"time"
 
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/available"
@@ -121,12 +122,46 @@ func (r *evaluation) nextTokenRate() (probe.Train, bool) {
 	return t, ok
 }
 
+// Constants of slow links, chosen by Headgate.
+const (
+	// A packet of slowPacket ns makes queues of some packets no longer than 10 ms. With slowSize bytes a measurement has 400 kB at most.
+	slowPacket          = 1.5e6
+	leastSize, slowSize = 100, 400
+	// slowTrain is the longest train for the token rate, slowTime the time of all trains for the available bandwidth.
+	slowTrain, slowTime = 350 * time.Millisecond, 1200 * time.Millisecond
+	// slowBytes bounds the bytes for the available bandwidth.
+	slowBytes = 150_000
+)
+
+// slow reports whether a link of the path or a limiter is so slow that trains of full packets would delay others' traffic by more than 10 ms.
+func (r *evaluation) slow() bool { return !r.Seed && r.narrow() < capacity.SlowLink }
+
+// narrow is about the rate of the narrow link, or twice that of a limiter which the trains for the capacity met.
+func (r *evaluation) narrow() float64 {
+	rate := capacity.Scouted(r.samples)
+	if c := r.capacity(); c.Known() {
+		rate = c.Value
+	}
+	return math.Min(rate, 2*capacity.Met(r.samples))
+}
+
+// packet returns the size of the IP packets of trains.
+func (r *evaluation) packet() int {
+	if !r.slow() {
+		return fullPacket
+	}
+	return min(max(int(r.narrow()*slowPacket/8e9)-probe.Overhead, leastSize), slowSize)
+}
+
 // oursTokenRate may spend the remaining budget and what its own trains have spent
 // already.
 func (r *evaluation) oursTokenRate(left unit.Bytes) tokenrate.Ladder {
 	m := tokenrate.Ladder{Capacity: r.bound(), Budget: min(left+r.spent("tokenrate"), r.shares().tokenRate)}
 	if float64(r.Nominal) < m.Capacity {
 		m.Rate = r.Nominal
+	}
+	if r.slow() && m.Rate == 0 {
+		m.Packet, m.Rate, m.Longest = r.packet(), unit.Rate(drainPart*r.narrow()), slowTrain
 	}
 	return m
 }
@@ -181,6 +216,9 @@ func (r *evaluation) oursLimiter() (o limiter.Detector) {
 	if c := r.bound(); !math.IsInf(c, 1) {
 		o.Capacity = c
 	}
+	if r.slow() {
+		o.Packet, o.Gentle = r.packet(), true
+	}
 	return o
 }
 
@@ -192,7 +230,6 @@ func (r *evaluation) nextAvailable() (probe.Train, bool) {
 		return r.pathload().Next(r.of("available"))
 	}
 	o := r.oursAvailable()
-	o.Budget = min(r.left+r.spent("available"), r.shares().available)
 	return o.Next(r.of("available"))
 }
 
@@ -208,8 +245,14 @@ func (r *evaluation) pathload() available.Pathload {
 
 // oursAvailable passes the results of the earlier methods.
 func (r *evaluation) oursAvailable() (o available.HoldTrains) {
+	o.Budget = min(r.left+r.spent("available"), r.shares().available)
 	if c := r.capacity(); c.Known() {
 		o.Capacity = c.Value
+	}
+	if r.slow() {
+		o.Packet, o.Gentle, o.Time = r.packet(), true, slowTime
+		o.Capacity = r.narrow()
+		o.Budget = min(o.Budget, slowBytes)
 	}
 	if len(r.of("tokenrate")) > 0 {
 		s := r.answer()

@@ -114,6 +114,9 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 			}
 		}
 	}
+	if r.slow() { // a long transfer has full packets
+		a.Packet = max(a.Packet, fullPacket)
+	}
 	if sent > 0 {
 		a.Lost = float64(lost) / float64(sent)
 		a.LayerThree = float64(a.Packet) / float64(a.Packet+probe.Overhead)

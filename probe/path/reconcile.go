@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/capacity"
 	"headgate.dev/headgate/probe/limiter"
 	"headgate.dev/headgate/probe/tokenrate"
 )
@@ -43,11 +44,14 @@ type observed struct {
 	falls   string  // how the rate fell during a train
 	burst   float64 // the median rate of short bursts, +Inf if their packets arrived at once
 	late    float64 // the part of the packets that arrived before others that were sent earlier
+	slow    bool    // a link or a limiter is slow
 }
 
 const (
 	// minTrain is the least number of packets of a train whose rate the path carries.
 	minTrain = 100
+	// minLight is the least number of packets of a train that shows jitter.
+	minLight = 50
 	// Bursts that arrive burstFaster times as fast as long trains show a limiter although the capacity is not known.
 	burstFaster = 3
 	// Above fastStamps bursts last not much longer than the errors of their timestamps, which make them longer.
@@ -62,12 +66,32 @@ const (
 	unsure = 0.6
 	// Delays that vary by more than burstJitter packet times hide what short bursts show of the capacity, if trains arrived at less than 1/slowTrains of that.
 	burstJitter, slowTrains = 20, 1.5
+	// wideCapacity is the ratio of the ends of an interval from which on it says nothing.
+	wideCapacity = 4
 	// jitterWide is the relative error of a capacity beside such delays (10 Gbit/s, receiver in groups of 200 packets: 6 to 13 % too low).
 	jitterWide = 0.12
 )
 
+// jitter returns how much the delays of packets vary, in ns, that are sent so slowly that they do not queue.
+func jitter(samples []probe.Sample) (most float64) {
+	for i := range samples {
+		s := &samples[i]
+		if s.Purpose != limiter.PurposeLight || len(s.Arrived) < minLight {
+			continue
+		}
+		delays := make([]int64, len(s.Arrived))
+		for j, a := range s.Arrived {
+			delays[j] = a.At - s.Sent[a.Number]
+		}
+		slices.Sort(delays)
+		tenth := len(delays) / 10
+		most = math.Max(most, float64(delays[len(delays)-1-tenth]-delays[tenth]))
+	}
+	return most
+}
+
 func (r *evaluation) observed() (o observed) {
-	o.falls, o.shown, o.late = r.answer().falls, r.answer().shown, reordered(r.samples)
+	o.falls, o.shown, o.late, o.jitter, o.slow = r.answer().falls, r.answer().shown, reordered(r.samples), jitter(r.samples), r.slow()
 	var bursts []float64
 	for i := range r.samples {
 		s := &r.samples[i]
@@ -80,15 +104,6 @@ func (r *evaluation) observed() (o observed) {
 		}
 		if len(s.Parts) == 1 && len(s.Arrived) >= minTrain {
 			o.fastest = math.Max(o.fastest, s.ArrivalRate())
-		}
-		if s.Purpose == limiter.PurposeLight && len(s.Arrived) >= minTrain {
-			delays := make([]int64, len(s.Arrived))
-			for j, a := range s.Arrived {
-				delays[j] = a.At - s.Sent[a.Number]
-			}
-			slices.Sort(delays)
-			tenth := len(delays) / 10
-			o.jitter = math.Max(o.jitter, float64(delays[len(delays)-1-tenth]-delays[tenth]))
 		}
 	}
 	if slices.Sort(bursts); len(bursts) > 0 {
@@ -111,7 +126,7 @@ func (a *Answer) reconcile(o observed) {
 		}
 	}
 	a.matchLimiter()
-	a.checkAvailable()
+	a.checkAvailable(o)
 	a.boundAvailable(o.shown)
 }
 
@@ -125,6 +140,8 @@ func (a *Answer) checkCapacity(o observed) {
 		return
 	}
 	switch varies := o.jitter > burstJitter*packetTime(c.Value); {
+	case !c.AtLeast && c.High > wideCapacity*c.Low:
+		*c = probe.NoEstimate(fmt.Sprintf("bursts arrived at rates from %s to %s", probe.FormatRate(c.Low), probe.FormatRate(c.High)))
 	case !c.AtLeast && o.fastest > c.High*(1+agree):
 		*c = probe.NoEstimate(fmt.Sprintf("a train arrived at %s, faster than the capacity that short bursts showed, %s: packets are delayed at random or in groups", probe.FormatRate(o.fastest), probe.FormatRate(c.Value)))
 	case varies && c.Value > slowTrains*o.fastest:
@@ -208,7 +225,7 @@ func (a *Answer) matchLimiter() {
 	if (l.Class == limiter.TBF || l.Class == limiter.Policer) && l.Confidence < unsure && isRate(*r) {
 		unknownRate(r, "the trains hardly tell a limiter from others' traffic")
 	}
-	if l.Class == limiter.Policer && r.Held == 0 {
+	if l.Class == limiter.Policer && (r.Held == 0 || r.Rate.Value < capacity.SlowLink) {
 		l.Confidence = math.Min(l.Confidence, shownLater) // a short queue drops as a policer does
 	}
 	if l.Bucket == nil {
@@ -229,7 +246,7 @@ func (a *Answer) matchLimiter() {
 }
 
 // checkAvailable takes out an available bandwidth that follows from a capacity which is not known.
-func (a *Answer) checkAvailable() {
+func (a *Answer) checkAvailable(o observed) {
 	c, v := a.Capacity, a.Available
 	if c == nil || v == nil || !v.Available.Known() || a.TokenRate != nil && isRate(*a.TokenRate) {
 		return
@@ -239,6 +256,9 @@ func (a *Answer) checkAvailable() {
 		v.Available = probe.NoEstimate("the capacity is not known: " + c.Reason)
 	case c.AtLeast && c.Value < fastStamps:
 		v.Available = probe.NoEstimate("of the capacity only a bound is known")
+	case o.slow && a.TokenRate != nil && a.TokenRate.Joint == nil:
+		// Others' traffic hid whether a limiter slowed the few bytes that a slow link allows, and the trains vary too little in rate to show another tight link.
+		v.Available.Low = 0
 	}
 }
 

@@ -18,6 +18,11 @@ type Ladder struct {
 	Capacity float64
 	// Rate is that of the trains, in bit/s of layer 2; 0 sends back to back. A token rate above it is not found.
 	Rate unit.Rate
+	// Packet is the size of the IP packets in bytes; 0 is 1500.
+	Packet int
+	// Longest bounds the time of a train at Rate, where a queue must not be long: trains are shorter then, and end with fewer limited packets, none follows one
+	// that others' traffic slowed, and of the bucket only a bound is found. 0 is no bound.
+	Longest time.Duration
 	// Budget bounds the layer 2 bytes of all trains; 0 is 5 MB.
 	Budget unit.Bytes
 	// Time bounds the total of the silences for the bucket; 0 is 0.5 s.
@@ -37,6 +42,12 @@ const (
 	// A tail of slowTail packets that lasts slowTime ns suffices as well: a timestamp
 	// error is 1e-4 of that.
 	slowTail, slowTime = 40, 8e6
+	// gentleCount packets are the first train, gentleMost the longest, and a tail of gentleTail packets suffices, where the time of a train is bounded.
+	gentleCount, gentleMost, gentleTail = 32, 200, 16
+	// gentlePart is the rate of a train relative to a bound of the token rate.
+	gentlePart = 1.25
+	// gentleQueue is the queue after which no longer train follows.
+	gentleQueue = 10 * time.Millisecond
 	// sharpRun packets in a row do not agree by chance.
 	sharpRun = 32
 	// minGrowth is the minimum growth of the next train.
@@ -128,10 +139,21 @@ func (m Ladder) read(samples []probe.Sample) (r read) {
 
 // long reports whether a tail of packets lasted long enough. More packets would hardly
 // improve the result, and would delay the traffic of others in a slow shaper.
-func (r read) long(tail int) bool {
+func (m Ladder) long(r read, tail int) bool {
 	at := r.last.line.at
-	return !r.last.crossTraffic && tail >= slowTail && at[len(at)-1]-at[r.last.from] >= slowTime
+	return !r.last.crossTraffic && tail >= m.shortTail() && at[len(at)-1]-at[r.last.from] >= slowTime
 }
+
+// shortTail returns the least packets of a tail.
+func (m Ladder) shortTail() int {
+	if m.Longest > 0 {
+		return gentleTail
+	}
+	return slowTail
+}
+
+// frame returns the layer 2 size of a packet.
+func (m Ladder) frame() int { return cmp.Or(m.Packet, mtu) + probe.Overhead }
 
 // rated reports whether the rate is known well enough to compute the bucket size.
 func (r read) rated() bool { return r.last.Rate.Known() && !r.last.Rate.AtLeast }
@@ -160,18 +182,24 @@ func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	}
 	r := m.read(samples)
 	tail := len(r.last.line.at) - r.last.from
-	if r.rated() && (tail >= enoughTail || r.last.sd <= sharp && (tail >= sharpTail || r.long(tail))) {
+	if r.rated() && (tail >= enoughTail || r.last.sd <= sharp && (tail >= sharpTail || m.long(r, tail))) {
 		t, ok = m.again(r, len(samples)-len(r.climbed))
-		return t, ok && t.Bytes() <= budget && t.Parts[0].Pause <= silent
+		return t, ok && m.Longest == 0 && t.Bytes() <= budget && t.Parts[0].Pause <= silent
 	}
-	count, maxCount := lookCount, int(budget/(mtu+probe.Overhead))
+	count, maxCount := lookCount, int(budget)/m.frame()
+	if m.Longest > 0 {
+		count, maxCount = gentleCount, min(maxCount, gentleMost, int(m.Longest.Seconds()*float64(m.Rate)/8/float64(m.frame())))
+	}
 	if n := len(r.climbed); n > 0 {
 		before := r.climbed[n-1].Count()
 		count = max(firstCount, 2*before)
+		if m.Longest > 0 {
+			return m.gentle(r, before, maxCount)
+		}
 		if r.rated() && !r.last.Policed && !r.last.crossTraffic {
 			// Without cross traffic a tail of minimum length suffices. A policer's excess
 			// packets cause no queue.
-			enough := r.last.from + max(slowTail, int(slowTime*r.last.Rate.Value/8e9/(mtu+probe.Overhead))) + 2
+			enough := r.last.from + max(m.shortTail(), int(slowTime*r.last.Rate.Value/8e9/float64(m.frame()))) + 2
 			count = min(count, max(enough, int(minGrowth*float64(before))))
 		}
 		// Use the remaining budget if it does not allow twice as many packets.
@@ -179,8 +207,22 @@ func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			count = maxCount
 		}
 	}
-	t = probe.Uniform(ladder, count, mtu, m.Rate)
+	t = probe.Uniform(ladder, count, m.frame()-probe.Overhead, m.Rate)
 	return t, t.Bytes() <= budget
+}
+
+// gentle returns the train that follows one of before packets where the time of a train is bounded. Little above a rate that is a bound it makes a short queue.
+func (m Ladder) gentle(r read, before, most int) (t probe.Train, ok bool) {
+	t = probe.Uniform(ladder, min(3*before, most), m.frame()-probe.Overhead, m.Rate)
+	switch known := r.last.Rate; {
+	case known.Known() && known.AtLeast:
+		t.Parts[0].Rate = min(m.Rate, unit.Rate(gentlePart*known.Value))
+		return t, r.climbed[len(r.climbed)-1].Parts[0].Rate == m.Rate
+	case known.Known():
+		return t, before < most
+	}
+	last := &r.climbed[len(r.climbed)-1]
+	return t, before < most && r.last.Joint != nil && r.last.Joint.Rate > limited*float64(m.Rate) && float64(last.Bytes())*8*(1/last.ArrivalRate()-1/last.SendingRate()) < gentleQueue.Seconds()
 }
 
 // again returns a train that finds the bucket size, after a silence that is long enough
@@ -190,13 +232,13 @@ func (m Ladder) again(r read, sent int) (t probe.Train, ok bool) {
 	if sent >= maxRefills || len(r.found) == 0 || !size(r.found, rate, r.neededAgreement()).AtLeast {
 		return probe.Train{}, false
 	}
-	b := math.Max(math.Max(slices.Max(r.found), r.full), mtu)
+	b := math.Max(math.Max(slices.Max(r.found), r.full), float64(m.frame()-probe.Overhead))
 	offered := m.Capacity
 	if m.Rate > 0 {
 		offered = math.Min(offered, float64(m.Rate))
 	}
 	into := math.Max(1-rate/offered, 0.05)
-	t = probe.Uniform(refill, int(1.1*b/into/(mtu+probe.Overhead))+4*minTail, mtu, m.Rate)
+	t = probe.Uniform(refill, int(1.1*b/into)/m.frame()+4*minTail, m.frame()-probe.Overhead, m.Rate)
 	// Double the silence each time: a bucket that was not full then holds more.
 	t.Parts[0].Pause = (time.Millisecond + time.Duration(refillFactor*b*8e9/rate)) << sent
 	return t, true

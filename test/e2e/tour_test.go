@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,46 +14,19 @@ import (
 	"headgate.dev/headgate/lab/labtest"
 )
 
-// tourCommands returns the shell commands of the section of docs/tour.md for a network of one's own.
-func tourCommands(t testing.TB) (all string) {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/tour.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## Do it yourself\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
-		all += block[1]
-	}
-	if strings.Count(all, "\n") < 20 {
-		t.Fatalf("docs/tour.md has the commands %q", all)
-	}
-	return all
-}
-
 // The commands of docs/tour.md make a network with a controller and relay agents, and a reservation by which iperf3 has more than without:
 //
 //	files, relay1, controller ── w1 ═══ north 40 Mbit/s, 20 ms; south 20 Mbit/s, 60 ms, loss ═══ e1 ── store, relay2
 func TestTour(t *testing.T) {
 	labtest.NeedRoot(t)
-	commands := tourCommands(t)
+	commands := strings.Join(codeBlocks(t, "tour.md", "Do it yourself", "sh"), "")
 	labtest.Try(t, func(t *labtest.Check) {
-		dir := t.TempDir()
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		program := fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec %s \"$@\"\n", selfEnv, self)
-		if err := os.WriteFile(filepath.Join(dir, "headgate"), []byte(program), 0o700); err != nil {
-			t.Fatal(err)
-		}
 		t.Cleanup(func() { _ = lab.Down("tour"); _ = os.RemoveAll("/tmp/tour") })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		c := exec.CommandContext(ctx, "bash", "-e", "-c", commands)
 		c.Dir, c.WaitDelay = "../..", 5*time.Second
-		c.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "XDG_CONFIG_HOME="+t.TempDir())
+		c.Env = append(os.Environ(), "PATH="+programDir(t)+":"+os.Getenv("PATH"), "XDG_CONFIG_HOME="+t.TempDir())
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
