@@ -34,7 +34,7 @@ func endpoint(s string) (reserve.Endpoint, error) {
 	case two:
 		return reserve.Endpoint{}, endpointError(s)
 	case isAddress(s):
-		return reserve.Endpoint{Kind: reserve.Host, Name: s}, nil
+		return hostEnd(s)
 	case strings.ContainsAny(s, "/:"):
 		p, err := group.ParsePrefix(s)
 		return reserve.Endpoint{Kind: reserve.Prefix, Name: p.String(), Prefix: p}, err
@@ -43,6 +43,9 @@ func endpoint(s string) (reserve.Endpoint, error) {
 }
 
 func hostEnd(name string) (reserve.Endpoint, error) {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return reserve.Endpoint{Kind: reserve.Host, Name: a.String()}, nil
+	}
 	if _, err := serverName(name); err != nil {
 		return reserve.Endpoint{}, endpointError(name)
 	}
@@ -50,7 +53,7 @@ func hostEnd(name string) (reserve.Endpoint, error) {
 }
 
 func endpointError(s string) error {
-	return fmt.Errorf("%q is not an end of a reservation: write the name of a host, a prefix such as 10.0.0.0/8, site NAME, or vlan NUMBER", s)
+	return fmt.Errorf("%q is not an end of a reservation: write the name or the address of a host, a prefix such as 10.0.0.0/8, site NAME, or vlan NUMBER", s)
 }
 
 func isAddress(s string) bool {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -74,14 +75,20 @@ func (h *hub) Interfaces() map[fabric.MAC]points.Interface {
 	return points.ByMAC(facts)
 }
 
-// macs returns the MAC addresses of the interfaces of a host whose agent is connected, without those that another one has as well.
-func (h *hub) macs(host string) (all []fabric.MAC) {
+// macs returns the MAC addresses of the interfaces of a host whose agent is connected to this controller, without those that another one has as well, and the
+// address from which it is connected.
+func (h *hub) macs(host string) (all []fabric.MAC, from netip.Addr) {
 	for mac, i := range h.Interfaces() {
 		if i.Host == host {
 			all = append(all, mac)
 		}
 	}
-	return all
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l := h.links[host]; l != nil {
+		from, _ = netip.ParseAddr(l.address)
+	}
+	return all, from.Unmap()
 }
 
 // Measured returns what the agents measured since the last call, by the key of a direction.

@@ -94,6 +94,9 @@ func endFrom(field string, e api.ReservationEnd) (out reserve.Endpoint, err erro
 	if e.Host != nil {
 		kinds++
 		out.Kind, out.Name = reserve.Host, *e.Host
+		if a, err := netip.ParseAddr(out.Name); err == nil {
+			out.Name = a.String() // an address can be written in several ways
+		}
 	}
 	if e.Site != nil {
 		kinds++

@@ -27,8 +27,8 @@ func changeTo(was reserve.Reservation, r reserve.Request) (c change, err error) 
 		}
 	}
 	q, r := was.Request.Asked(), r.Asked()
-	fixed("from", q.Source.Kind == r.Source.Kind && q.Source.Name == r.Source.Name && q.Source.At == r.Source.At)
-	fixed("to", q.Destination.Kind == r.Destination.Kind && q.Destination.Name == r.Destination.Name && q.Destination.At == r.Destination.At)
+	fixed("from", sameEnd(q.Source, r.Source) && q.Source.At == r.Source.At)
+	fixed("to", sameEnd(q.Destination, r.Destination) && q.Destination.At == r.Destination.At)
 	fixed("flows", slices.Equal(q.Flows, r.Flows))
 	fixed("carry", (q.Carried == nil) == (r.Carried == nil))
 	fixed("class", q.Class == r.Class)

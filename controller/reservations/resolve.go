@@ -15,10 +15,11 @@ import (
 // microsecond.
 const maxNames = 5000
 
-// Joined returns the MAC addresses of the host of the service with a name, none if there is none.
-type Joined func(host string) []fabric.MAC
+// Joined returns the MAC addresses of the host of the service with a name, as its agent reports them, and the address from which the agent is connected. There are
+// none if the agent is not connected to this controller.
+type Joined func(host string) (macs []fabric.MAC, from netip.Addr)
 
-// NameBy lets requests name the hosts of the service, beside those that the document of the network names. It must be called before the first change.
+// NameBy lets requests name hosts of the service, beside those that the document of the network names. It must be called before the first change.
 func (o *Owner) NameBy(joined Joined) { o.joined = joined }
 
 // resolve finds the ports of a request's ends in the network. The ends have Kind and Name, the Prefix or VLAN of those
@@ -36,7 +37,7 @@ func resolve(r reserve.Request, top *fabric.Topology, joined Joined, suggest boo
 // host is now. The relay agents that carry its traffic stay.
 func resolveLike(r, was reserve.Request, top *fabric.Topology, joined Joined, suggest bool) (reserve.Request, error) {
 	like := func(e, was reserve.Endpoint) reserve.Endpoint {
-		if e.Kind == was.Kind && e.Name == was.Name && (e.At == fabric.PortID{} || e.At == was.At) {
+		if sameEnd(e, was) && (e.At == fabric.PortID{} || e.At == was.At) {
 			return was
 		}
 		return e
@@ -51,6 +52,25 @@ func resolveLike(r, was reserve.Request, top *fabric.Topology, joined Joined, su
 		r.Source, r.Destination, r.Flows = was.Source, was.Destination, was.Flows
 	}
 	return r, nil
+}
+
+// sameEnd reports whether two ends have the same name. A host that is named by its address is the same as the prefix of that address alone.
+func sameEnd(a, b reserve.Endpoint) bool {
+	of, single := address(a)
+	other, also := address(b)
+	return a.Kind == b.Kind && a.Name == b.Name || single && also && of == other
+}
+
+// address returns the address of an end that has one alone.
+func address(e reserve.Endpoint) (netip.Addr, bool) {
+	switch e.Kind {
+	case reserve.Prefix:
+		return e.Prefix.Addr(), e.Prefix.IsSingleIP()
+	case reserve.Host:
+		a, err := netip.ParseAddr(e.Name)
+		return a, err == nil
+	}
+	return netip.Addr{}, false
 }
 
 type resolver struct {
@@ -85,13 +105,8 @@ func (s resolver) host(key string, e reserve.Endpoint) (reserve.Endpoint, error)
 			}
 		}
 	}
-	if len(found) == 0 && s.joined != nil && notMAC != nil && notAddr != nil {
-		macs := s.joined(e.Name)
-		for _, h := range s.top.Hosts() {
-			if slices.Contains(macs, h.MAC) && (e.At == (fabric.PortID{}) || h.At == e.At) {
-				found = append(found, h)
-			}
-		}
+	if len(found) == 0 && notMAC != nil && notAddr != nil {
+		found = s.ofService(e)
 	}
 	if len(found) == 0 {
 		return e, s.unknown(key, e)
@@ -112,6 +127,21 @@ func (s resolver) host(key string, e reserve.Endpoint) (reserve.Endpoint, error)
 		return e, invalid(key, "%v has no address or several, and other hosts are at its port %s: name one of its addresses", e, s.top.PortLabel(e.At))
 	}
 	return e, nil
+}
+
+// ofService finds a host of the service whose name the document of the network does not have. An agent that reports the MAC of another host has not the address that
+// the network has learned for it.
+func (s resolver) ofService(e reserve.Endpoint) (found []fabric.Host) {
+	if s.joined == nil || slices.ContainsFunc(s.top.Hosts(), func(h fabric.Host) bool { return h.Name == e.Name }) {
+		return nil
+	}
+	macs, from := s.joined(e.Name)
+	for _, h := range s.top.Hosts() {
+		if slices.Contains(macs, h.MAC) && slices.Contains(h.Addrs, from) && (e.At == (fabric.PortID{}) || h.At == e.At) {
+			found = append(found, h)
+		}
+	}
+	return found
 }
 
 // unknown is the error of a host that is not in the network.

@@ -82,8 +82,15 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	// The service has a host "edge" with the MAC of the network's storage, and one whose name the network's document has for another.
-	joined := func(name string) []fabric.MAC {
-		return map[string][]fabric.MAC{"edge": {{2, 0, 0, 0, 0, 3}}, "web": {{2, 0, 0, 0, 0, 3}}}[name]
+	joined := func(name string) ([]fabric.MAC, netip.Addr) {
+		from := map[string]string{"edge": "10.1.0.1", "web": "10.1.0.1", "liar": "10.9.9.9"}[name]
+		if from == "" {
+			return nil, netip.Addr{}
+		}
+		return []fabric.MAC{{2, 0, 0, 0, 0, 3}}, netip.MustParseAddr(from)
+	}
+	if _, err := resolve(reserve.Request{Source: end(reserve.Host, "web"), Destination: end(reserve.Host, "liar")}, top, joined, true); err == nil {
+		t.Error("a host has the MAC address of another one")
 	}
 	r, err := resolve(reserve.Request{Source: end(reserve.Host, "web"), Destination: end(reserve.Host, "edge")}, top, joined, true)
 	if err != nil || r.Source.At != at(1, 1) || r.Destination.At != at(2, 2) || r.Destination.Name != "edge" {

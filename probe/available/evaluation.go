@@ -54,6 +54,9 @@ func (m HoldTrains) read(samples []probe.Sample) (r evaluation) {
 	if r.shaped {
 		r.rate = m.TokenRate
 	}
+	if n := len(samples); n > 0 && len(samples[n-1].Parts) > 0 { // a recorded measurement may have had packets of another size
+		r.frame = float64(samples[n-1].Parts[0].Frame())
+	}
 	if r.rate == 0 {
 		r.rate = backToBackRate(samples)
 	}

@@ -121,7 +121,7 @@ func (m HoldTrains) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		}
 	}
 	if m.Gentle { // little is learned while it lasts
-		rate = max(rate, float64(minHold*frame)*8/gentleLongest.Seconds())
+		rate = max(rate, min(float64(minHold*frame)*8/gentleLongest.Seconds(), r.rate))
 	}
 	if limit := int(left)/frame - 2*firstHold; head.Count > limit && r.shaped && !known {
 		head.Count = limit // the last try

@@ -50,12 +50,15 @@ func train(n, count, size int, pause time.Duration) (t probe.Train) {
 
 // Next returns the next train for the samples so far. ok is false if they suffice.
 func (m Bursts) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+	own := slices.DeleteFunc(slices.Clone(samples), func(s probe.Sample) bool { return s.Purpose == purposeScout })
 	budget := cmp.Or(m.Budget, oursBudget)
 	left := cmp.Or(m.Time, oursTime).Seconds()
 	for i := range samples {
 		budget -= min(budget, samples[i].Bytes())
-		if now := samples[i].Sent; len(now) > 0 && len(samples[0].Sent) > 0 {
-			left = min(left, cmp.Or(m.Time, oursTime).Seconds()-float64(now[len(now)-1]-samples[0].Sent[0])/1e9)
+	}
+	for i := range own {
+		if now := own[i].Sent; len(now) > 0 && len(own[0].Sent) > 0 {
+			left = min(left, cmp.Or(m.Time, oursTime).Seconds()-float64(now[len(now)-1]-own[0].Sent[0])/1e9)
 		}
 	}
 	if len(samples) >= maxTrains {
@@ -65,7 +68,6 @@ func (m Bursts) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		t = scout()
 		return t, t.Bytes() <= budget
 	}
-	own := slices.DeleteFunc(slices.Clone(samples), func(s probe.Sample) bool { return s.Purpose == purposeScout })
 	f := evaluate(own)
 	if rate := Scouted(samples); rate < SlowLink {
 		if f.gap > 0 && f.high-f.low < narrowEnough*f.gap {

@@ -18,8 +18,8 @@ const (
 	// slowBursts bursts of slowCount packets, each of which takes slowPacket ns on the link, delay others' traffic by 6 ms.
 	slowBursts, slowCount = 20, 3
 	slowPacket            = 2e6
-	// leastMet packets that arrive for metTimes the time in which they were sent show a limiter.
-	leastMet, metTimes = 20, 2
+	// A train of leastMet packets that wait for metPart of the time in which it is sent met a limiter.
+	leastMet, metPart = 20, 0.5
 	// slowWide is the relative width of an interval from which on others' traffic hides the capacity: most gaps of the few bursts have some of it.
 	slowWide = 0.25
 	// slowPause is the silence before a burst, in times of a burst.
@@ -57,27 +57,35 @@ func Scouted(samples []probe.Sample) float64 {
 	return (scoutSize + probe.Overhead) * 8e9 / least
 }
 
-// Met returns about the rate in bit/s of a limiter that the bursts met: they arrived for more than twice the time in which they were sent. It is +Inf if they met none.
-// What drops packets does not delay others' traffic.
+// Met returns about the rate in bit/s of a limiter that the bursts met: the packets of each of the last two quarters of a train waited for more than half of the
+// time in which it was sent. An end that stalls delays those of one. It is +Inf if they met none. What drops packets does not delay others' traffic.
 func Met(samples []probe.Sample) float64 {
 	met := math.Inf(1)
 	for i := range samples {
 		s := &samples[i]
 		n := len(s.Arrived)
-		if s.Purpose != purposeBursts || n < leastMet || len(s.Sent) == 0 {
+		if s.Purpose != purposeBursts || n < leastMet || len(s.Sent) < leastMet {
 			continue
 		}
-		part, bytes := s.PartOf(), 0
-		for _, a := range s.Arrived[1:] {
-			if a.Number >= 0 && a.Number < len(part) {
+		part, bytes, delays, least := s.PartOf(), 0, make([]float64, n), math.Inf(1)
+		for j, a := range s.Arrived {
+			if a.Number >= 0 && a.Number < min(len(part), len(s.Sent)) {
 				bytes += s.Parts[part[a.Number]].Frame()
+				delays[j] = float64(a.At - s.Sent[a.Number])
+				least = math.Min(least, delays[j])
 			}
 		}
-		if took := s.Arrived[n-1].At - s.Arrived[0].At; took > metTimes*(s.Sent[len(s.Sent)-1]-s.Sent[0]) {
-			met = math.Min(met, float64(bytes)*8e9/float64(took))
+		long := least + metPart*float64(s.Sent[len(s.Sent)-1]-s.Sent[0])
+		if median(delays[n/2:3*n/4]) > long && median(delays[3*n/4:]) > long {
+			met = math.Min(met, float64(bytes)*8e9/float64(s.Arrived[n-1].At-s.Arrived[0].At))
 		}
 	}
 	return met
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // slowTrain returns a train of bursts for a link of about a rate in bit/s, for no more than left seconds and budget bytes. It has no packets that warm the receiver

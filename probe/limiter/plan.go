@@ -87,6 +87,10 @@ func (m Detector) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 
 func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes) probe.Train {
 	switch {
+	case m.Gentle && lights > 0:
+		return probe.Train{}
+	case m.Gentle:
+		return e.lightTrain(lightCount, m.leastLight())
 	case shorts == 0 && m.Capacity == 0:
 		t := probe.Train{Purpose: purposeShort}
 		for range shortBursts {
@@ -99,8 +103,6 @@ func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes
 		return probe.Train{}
 	case lights == 0:
 		return e.lightTrain(lightCount, m.leastLight())
-	case m.Gentle:
-		return probe.Train{}
 	case lights == 1 && !e.ticks && e.hasStalls():
 		return e.lightTrain(longCount, m.leastLight())
 	case e.sufficient():
@@ -120,7 +122,7 @@ func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes
 // leastLight returns the least packets of a light train.
 func (m Detector) leastLight() int {
 	if m.Gentle {
-		return 5 * minTrain
+		return 3 * minTrain
 	}
 	return 10 * minTrain
 }

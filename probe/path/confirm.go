@@ -43,7 +43,7 @@ const (
 	mostFilled = 2
 	// unevenPackets is how far packets that pass a policer deviate from their rate at most, in packets: others' traffic takes tokens.
 	unevenPackets = 5
-	// policedQueue is how long packets that pass a policer wait at most, in packet times at its rate.
+	// policedQueue is how long packets that pass a slow policer wait at most, in packet times at its rate.
 	policedQueue = 1.5
 	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, stepsBy that from a sixth of it to the next, and minSixth
 	// the packets of a sixth.
@@ -78,6 +78,7 @@ func (r *evaluation) readClaim() claim {
 	c.show()
 	for _, s := range r.of("confirm") {
 		c.trains++
+		whole := s
 		hold := strings.HasPrefix(s.Purpose, purposeHold)
 		if !hold {
 			c.drained = true
@@ -92,11 +93,11 @@ func (r *evaluation) readClaim() claim {
 			if e.Shared() || e.Rate.AtLeast || uneven(&s) {
 				continue // others' traffic takes tokens, and their number is not known
 			}
-			if queued(&s) <= policedQueue*packetTime(c.Rate.Value) { // else a short queue drops
+			if c.Rate.Value >= capacity.SlowLink || queued(&s) <= policedQueue*packetTime(c.Rate.Value) { // else a short queue drops
 				e = policed(&s, r.loss())
 			}
 		}
-		c.take(&s, e, hold)
+		c.take(&s, &whole, e, hold)
 		c.show()
 	}
 	return c
@@ -227,8 +228,8 @@ func uneven(s *probe.Sample) bool {
 	return high-low > unevenPackets
 }
 
-// take takes what a train shows.
-func (c *claim) take(s *probe.Sample, e tokenrate.Result, hold bool) {
+// take takes what a train shows. s is the last part of the whole train.
+func (c *claim) take(s, whole *probe.Sample, e tokenrate.Result, hold bool) {
 	same := func(rate float64) bool { return isRate(c.Result) && math.Abs(rate/c.Rate.Value-1) <= sameRate }
 	switch before := c.Rate; {
 	case hold && same(s.ArrivalRate()) && s.ArrivalRate() < belowSent*float64(s.Parts[0].Rate):
@@ -252,8 +253,8 @@ func (c *claim) take(s *probe.Sample, e tokenrate.Result, hold bool) {
 	case e.Joint != nil && isRate(c.Result) && e.Joint.Rate > before.High*(1+sameRate) && hold && c.Bucket.Known() && c.Bucket.AtLeast && c.filled < mostFilled:
 		// The bucket holds more than its bound, and had filled again: the next train finds it nearly empty.
 		c.filled++
-		if n := len(s.Sent); n > 0 {
-			more := float64(s.Bytes()) - c.Rate.Value/8e9*float64(s.Sent[n-1]-s.Sent[0])
+		if n := len(whole.Sent); n > 0 {
+			more := float64(whole.Bytes()) - c.Rate.Value/8e9*float64(whole.Sent[n-1]-whole.Sent[0])
 			c.Bucket.Value, c.Bucket.Low = math.Max(c.Bucket.Value, more), math.Max(c.Bucket.Low, more)
 		}
 	case e.Joint != nil && isRate(c.Result) && e.Joint.Rate > before.High*(1+sameRate):
@@ -286,7 +287,10 @@ func (r *evaluation) idle() (d time.Duration) {
 }
 
 // quiet reports whether packets that are sent slowly found no others' on their way.
-func (r *evaluation) quiet() bool { return jitter(r.samples) < packetTime(r.bound())/2 }
+func (r *evaluation) quiet() bool {
+	varies, known := jitter(r.samples)
+	return known && varies < packetTime(r.bound())/2
+}
 
 // nextConfirm returns the next train that confirms or refutes the token rate.
 func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
@@ -310,21 +314,21 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 		fast = math.Max(fast, holdPart*rate)
 		filled := rate / 8 * (refill + r.idle()).Seconds()
 		if b := c.Bucket; b.Known() {
-			most := 1.2 * b.Value
+			most := 1.05 * b.Value
 			if b.AtLeast {
 				most = 2 * b.Value // a train that began after a silence emptied it
 			}
 			filled = math.Max(math.Min(filled, most), 0)
 		}
 		head := packets(math.Min(filled/(1-rate/fast), float64(share)/2)) + 2
-		part, held := holdPart, packets(holdPart*rate/8*holdTime.Seconds())-head
-		switch most := packets(float64(share)) - head; {
+		part, held, most := holdPart, packets(holdPart*rate/8*holdTime.Seconds()), packets(float64(share))-head
+		switch {
 		case held >= minHeld:
 			held = min(held, most)
 		case !c.Policed || r.quiet(): // so few packets do not tell a policer from others' traffic
 			held, part = slowHeld, math.Min(part, 1+slowQueue.Seconds()*rate/8/float64(slowHeld*frame))
 		}
-		if held < slowHeld || held > packets(float64(share))-head {
+		if held < slowHeld || held > most {
 			return t, false
 		}
 		return probe.Train{Purpose: purposeHold, Parts: []probe.Part{

@@ -106,7 +106,7 @@ func (r *evaluation) bound() float64 {
 }
 
 func (r *evaluation) nextTokenRate() (probe.Train, bool) {
-	if !r.TokenRate && !r.Available {
+	if !r.TokenRate && !r.Available && !(r.Limiter && r.slow()) { // of a slow link the limiter follows from these trains, which are gentle
 		return probe.Train{}, false
 	}
 	own := r.of("tokenrate")
@@ -130,7 +130,7 @@ const (
 	// slowTrain is the longest train for the token rate, slowTime the time of all trains for the available bandwidth.
 	slowTrain, slowTime = 350 * time.Millisecond, 1200 * time.Millisecond
 	// slowBytes bounds the bytes for the available bandwidth.
-	slowBytes = 150_000
+	slowBytes = 115_000
 )
 
 // slow reports whether a link of the path or a limiter is so slow that trains of full packets would delay others' traffic by more than 10 ms.
@@ -217,7 +217,7 @@ func (r *evaluation) oursLimiter() (o limiter.Detector) {
 		o.Capacity = c
 	}
 	if r.slow() {
-		o.Packet, o.Gentle = r.packet(), true
+		o.Capacity, o.Packet, o.Gentle = math.Min(r.bound(), r.narrow()), r.packet(), true
 	}
 	return o
 }

@@ -45,6 +45,8 @@ type observed struct {
 	burst   float64 // the median rate of short bursts, +Inf if their packets arrived at once
 	late    float64 // the part of the packets that arrived before others that were sent earlier
 	slow    bool    // a link or a limiter is slow
+	// unlimited reports that the trains for the token rate met no limit.
+	unlimited bool
 }
 
 const (
@@ -72,8 +74,8 @@ const (
 	jitterWide = 0.12
 )
 
-// jitter returns how much the delays of packets vary, in ns, that are sent so slowly that they do not queue.
-func jitter(samples []probe.Sample) (most float64) {
+// jitter returns how much the delays of packets vary, in ns, that are sent so slowly that they do not queue. It is not known if no such train was sent.
+func jitter(samples []probe.Sample) (most float64, known bool) {
 	for i := range samples {
 		s := &samples[i]
 		if s.Purpose != limiter.PurposeLight || len(s.Arrived) < minLight {
@@ -85,13 +87,17 @@ func jitter(samples []probe.Sample) (most float64) {
 		}
 		slices.Sort(delays)
 		tenth := len(delays) / 10
+		known = true
 		most = math.Max(most, float64(delays[len(delays)-1-tenth]-delays[tenth]))
 	}
-	return most
+	return most, known
 }
 
 func (r *evaluation) observed() (o observed) {
-	o.falls, o.shown, o.late, o.jitter, o.slow = r.answer().falls, r.answer().shown, reordered(r.samples), jitter(r.samples), r.slow()
+	claimed := r.answer()
+	o.falls, o.shown, o.unlimited = claimed.falls, claimed.shown, claimed.Joint != nil
+	o.late, o.slow = reordered(r.samples), r.slow()
+	o.jitter, _ = jitter(r.samples)
 	var bursts []float64
 	for i := range r.samples {
 		s := &r.samples[i]
@@ -140,8 +146,8 @@ func (a *Answer) checkCapacity(o observed) {
 		return
 	}
 	switch varies := o.jitter > burstJitter*packetTime(c.Value); {
-	case !c.AtLeast && c.High > wideCapacity*c.Low:
-		*c = probe.NoEstimate(fmt.Sprintf("bursts arrived at rates from %s to %s", probe.FormatRate(c.Low), probe.FormatRate(c.High)))
+	case !c.AtLeast && c.High > wideCapacity*c.Low && c.High <= fastStamps:
+		*c = probe.NoEstimate(fmt.Sprintf("it may be anything from %s to %s", probe.FormatRate(c.Low), probe.FormatRate(c.High)))
 	case !c.AtLeast && o.fastest > c.High*(1+agree):
 		*c = probe.NoEstimate(fmt.Sprintf("a train arrived at %s, faster than the capacity that short bursts showed, %s: packets are delayed at random or in groups", probe.FormatRate(o.fastest), probe.FormatRate(c.Value)))
 	case varies && c.Value > slowTrains*o.fastest:
@@ -256,7 +262,7 @@ func (a *Answer) checkAvailable(o observed) {
 		v.Available = probe.NoEstimate("the capacity is not known: " + c.Reason)
 	case c.AtLeast && c.Value < fastStamps:
 		v.Available = probe.NoEstimate("of the capacity only a bound is known")
-	case o.slow && a.TokenRate != nil && a.TokenRate.Joint == nil:
+	case o.slow && !o.unlimited:
 		// Others' traffic hid whether a limiter slowed the few bytes that a slow link allows, and the trains vary too little in rate to show another tight link.
 		v.Available.Low = 0
 	}

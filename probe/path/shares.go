@@ -27,7 +27,7 @@ func (m Method) shares() budgets {
 	case Parts{TokenRate: true}:
 		return budgets{capacity: 400_000, capacityTime: 300 * time.Millisecond, tokenRate: 3_000_000, confirm: 1_600_000}
 	case Parts{Limiter: true}:
-		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, limiter: 3_000_000, confirm: 1_000_000}
+		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, tokenRate: 400_000, limiter: 3_000_000, confirm: 1_000_000}
 	case Parts{Available: true}:
 		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, tokenRate: 1_500_000, confirm: 600_000, available: 1_900_000}
 	}

@@ -376,11 +376,16 @@ const together, togetherSize = 3, 200
 // unsegmented reports whether packets that are sent with one call arrive as one: the receiver's kernel segments them, with one timestamp, and a limiter on the
 // path sees a packet of up to 64 KB. So it is between containers of one host (veth), and on loopback.
 func (c *Client) unsegmented(ctx context.Context, d probe.Direction) (bool, error) {
-	s, err := c.exchange(ctx, d, probe.Train{Purpose: "session/segments", Parts: []probe.Part{{Count: together, Size: togetherSize}}})
-	if err != nil || len(s.Arrived) < 3 {
-		return false, err
+	for range 3 { // a packet may be lost
+		s, err := c.exchange(ctx, d, probe.Train{Purpose: "session/segments", Parts: []probe.Part{{Count: together, Size: togetherSize}}})
+		if err != nil {
+			return false, err
+		}
+		if len(s.Arrived) == together {
+			return !slices.ContainsFunc(s.Arrived, func(a probe.Arrival) bool { return a.At != s.Arrived[0].At }), nil
+		}
 	}
-	return !slices.ContainsFunc(s.Arrived, func(a probe.Arrival) bool { return a.At != s.Arrived[0].At }), nil
+	return false, nil
 }
 
 func (c *Client) deviceMTU() (int, error) {

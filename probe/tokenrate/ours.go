@@ -20,8 +20,8 @@ type Ladder struct {
 	Rate unit.Rate
 	// Packet is the size of the IP packets in bytes; 0 is 1500.
 	Packet int
-	// Longest bounds the time of a train at Rate, where a queue must not be long: trains are shorter then, and end with fewer limited packets, none follows one
-	// that others' traffic slowed, and of the bucket only a bound is found. 0 is no bound.
+	// Longest bounds the time of a train at Rate after the first, where a queue must not be long. Trains then end with fewer limited packets, none is longer after
+	// one that others' traffic slowed, and of the bucket only a bound is found. 0 is no bound.
 	Longest time.Duration
 	// Budget bounds the layer 2 bytes of all trains; 0 is 5 MB.
 	Budget unit.Bytes
@@ -42,8 +42,9 @@ const (
 	// A tail of slowTail packets that lasts slowTime ns suffices as well: a timestamp
 	// error is 1e-4 of that.
 	slowTail, slowTime = 40, 8e6
-	// gentleCount packets are the first train, gentleMost the longest, and a tail of gentleTail packets suffices, where the time of a train is bounded.
-	gentleCount, gentleMost, gentleTail = 32, 200, 16
+	// gentleCount packets are the first train, gentleMost the longest, each is half as long again as the last so that the one that empties a bucket makes a
+	// short queue, and a tail of gentleTail packets suffices, where the time of a train is bounded.
+	gentleCount, gentleMost, gentleTail = 32, 150, 16
 	// gentlePart is the rate of a train relative to a bound of the token rate.
 	gentlePart = 1.25
 	// gentleQueue is the queue after which no longer train follows.
@@ -213,15 +214,18 @@ func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 
 // gentle returns the train that follows one of before packets where the time of a train is bounded. Little above a rate that is a bound it makes a short queue.
 func (m Ladder) gentle(r read, before, most int) (t probe.Train, ok bool) {
-	t = probe.Uniform(ladder, min(3*before, most), m.frame()-probe.Overhead, m.Rate)
+	if most < 2*minTail {
+		return t, false
+	}
+	t = probe.Uniform(ladder, min(before*3/2, most), m.frame()-probe.Overhead, m.Rate)
+	last := &r.climbed[len(r.climbed)-1]
 	switch known := r.last.Rate; {
 	case known.Known() && known.AtLeast:
-		t.Parts[0].Rate = min(m.Rate, unit.Rate(gentlePart*known.Value))
-		return t, r.climbed[len(r.climbed)-1].Parts[0].Rate == m.Rate
+		t.Parts[0].Rate = unit.Rate(gentlePart * known.Value)
+		return t, t.Parts[0].Rate < m.Rate && last.Parts[0].Rate == m.Rate
 	case known.Known():
 		return t, before < most
 	}
-	last := &r.climbed[len(r.climbed)-1]
 	return t, before < most && r.last.Joint != nil && r.last.Joint.Rate > limited*float64(m.Rate) && float64(last.Bytes())*8*(1/last.ArrivalRate()-1/last.SendingRate()) < gentleQueue.Seconds()
 }
 
