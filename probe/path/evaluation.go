@@ -128,7 +128,7 @@ const (
 	slowPacket          = 1.5e6
 	leastSize, slowSize = 100, 400
 	// slowTrain is the longest train for the token rate, slowTime the time of all trains for the available bandwidth.
-	slowTrain, slowTime = 350 * time.Millisecond, 1200 * time.Millisecond
+	slowTrain, slowTime = 350 * time.Millisecond, time.Second
 	// slowBytes bounds the bytes for the available bandwidth.
 	slowBytes = 115_000
 )

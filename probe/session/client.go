@@ -370,8 +370,8 @@ func (c *Client) findMTU(ctx context.Context, servers int) error {
 	return nil
 }
 
-// together packets of togetherSize bytes show whether something on the path segments what is sent with one call. They take 10 ms on a link of 0.5 Mbit/s.
-const together, togetherSize = 3, 200
+// together packets of togetherSize bytes show whether something on the path segments what is sent with one call. They take 5 ms on a link of 0.5 Mbit/s.
+const together, togetherSize = 3, 100
 
 // unsegmented reports whether packets that are sent with one call arrive as one: the receiver's kernel segments them, with one timestamp, and a limiter on the
 // path sees a packet of up to 64 KB. So it is between containers of one host (veth), and on loopback.
