@@ -43,13 +43,10 @@ func endpoint(s string) (reserve.Endpoint, error) {
 }
 
 func hostEnd(name string) (reserve.Endpoint, error) {
-	if a, err := netip.ParseAddr(name); err == nil {
-		return reserve.Endpoint{Kind: reserve.Host, Name: a.String()}, nil
-	}
-	if _, err := serverName(name); err != nil {
+	if _, err := serverName(name); err != nil && !isAddress(name) {
 		return reserve.Endpoint{}, endpointError(name)
 	}
-	return reserve.Endpoint{Kind: reserve.Host, Name: name}, nil
+	return reserve.HostNamed(name), nil
 }
 
 func endpointError(s string) error {

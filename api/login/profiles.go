@@ -132,10 +132,8 @@ func (all *Logins) Remove(profile string) (Credentials, error) {
 	delete(all.Profiles, profile)
 	if all.Newest == profile {
 		all.Newest = ""
-		for name := range all.Profiles {
-			if len(all.Profiles) == 1 {
-				all.Newest = name
-			}
+		if left := slices.Collect(maps.Keys(all.Profiles)); len(left) == 1 {
+			all.Newest = left[0]
 		}
 	}
 	return l, nil

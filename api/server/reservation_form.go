@@ -93,10 +93,7 @@ func endFrom(field string, e api.ReservationEnd) (out reserve.Endpoint, err erro
 	kinds := 0
 	if e.Host != nil {
 		kinds++
-		out.Kind, out.Name = reserve.Host, *e.Host
-		if a, err := netip.ParseAddr(out.Name); err == nil {
-			out.Name = a.String() // an address can be written in several ways
-		}
+		out = reserve.HostNamed(*e.Host)
 	}
 	if e.Site != nil {
 		kinds++

@@ -3,7 +3,6 @@ package probing
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"headgate.dev/headgate/bench"
@@ -64,7 +63,8 @@ func (s *stage) slow(ctx context.Context, r *bench.Run, id string, capacity floa
 	if err != nil {
 		return err
 	}
-	var seconds, bytes, delays, lost, off []float64
+	var found pool
+	var seconds, bytes, delays, lost []float64
 	for range bench.Pick(r.Quick, 1, 7) {
 		b, err := s.beside(ctx, slowPing, func() error {
 			got, err := s.probe(ctx, "path", "--direction", "out")
@@ -76,11 +76,7 @@ func (s *stage) slow(ctx context.Context, r *bench.Run, id string, capacity floa
 				return errors.New("no answer")
 			}
 			seconds, bytes, lost = append(seconds, a.Seconds), append(bytes, float64(a.Bytes)/1e3), append(lost, 100*a.Lost)
-			wrong := 100.
-			if a.Capacity.Known() {
-				wrong = 100 * math.Abs(a.Capacity.Value/capacity-1)
-			}
-			off = append(off, wrong)
+			found = append(found, judge(*a.Capacity, capacity))
 			return nil
 		})
 		if err != nil {
@@ -93,7 +89,7 @@ func (s *stage) slow(ctx context.Context, r *bench.Run, id string, capacity floa
 	sheet.SetAll(id+"/bytes", bytes)
 	sheet.SetAll(id+"/delay", delays)
 	sheet.SetAll(id+"/lost", lost)
-	sheet.Set(id+"/capacity", quantile(off, 0.9))
+	found.setP90(sheet, id+"/capacity")
 	sheet.Note(id+"/delay", "%s ms without a probe", bench.Number(alone.p99))
 	return nil
 }

@@ -50,6 +50,14 @@ func (k EndpointKind) String() string {
 	return "host"
 }
 
+// HostNamed returns the end that is the host with a name or an address. An address can be written in several ways: the name is the shortest one.
+func HostNamed(name string) Endpoint {
+	if a, err := netip.ParseAddr(name); err == nil {
+		name = a.String()
+	}
+	return Endpoint{Kind: Host, Name: name}
+}
+
 // Endpoint is one end of a reservation (s and d of equation 3.1).
 type Endpoint struct {
 	Kind EndpointKind

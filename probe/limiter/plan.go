@@ -87,10 +87,10 @@ func (m Detector) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 
 func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes) probe.Train {
 	switch {
-	case m.Gentle && lights > 0:
-		return probe.Train{}
-	case m.Gentle:
+	case m.Gentle && lights == 0:
 		return e.lightTrain(lightCount, m.leastLight())
+	case m.Gentle:
+		return probe.Train{}
 	case shorts == 0 && m.Capacity == 0:
 		t := probe.Train{Purpose: purposeShort}
 		for range shortBursts {

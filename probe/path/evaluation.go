@@ -21,7 +21,9 @@ type evaluation struct {
 	samples []probe.Sample
 	left    unit.Bytes // remainder of the budget
 
-	capacity  func() probe.Estimate
+	capacity func() probe.Estimate
+	// narrow is about the rate of the narrow link, or twice that of a limiter which the trains for the capacity met.
+	narrow    func() float64
 	limiter   func() limiter.Result
 	tokenRate func() tokenrate.Result
 	claim     func() claim // for the next train
@@ -33,7 +35,7 @@ func (m Method) read(samples []probe.Sample) *evaluation {
 	for i := range samples {
 		r.left -= min(r.left, samples[i].Bytes())
 	}
-	r.capacity = sync.OnceValue(r.readCapacity)
+	r.capacity, r.narrow = sync.OnceValue(r.readCapacity), sync.OnceValue(r.readNarrow)
 	r.limiter = sync.OnceValue(func() limiter.Result { return r.oursLimiter().Estimate(samples) })
 	r.tokenRate = sync.OnceValue(r.readTokenRate)
 	r.claim, r.answer = sync.OnceValue(r.readClaim), sync.OnceValue(r.readAnswer)
@@ -136,8 +138,7 @@ const (
 // slow reports whether a link of the path or a limiter is so slow that trains of full packets would delay others' traffic by more than 10 ms.
 func (r *evaluation) slow() bool { return !r.Seed && r.narrow() < capacity.SlowLink }
 
-// narrow is about the rate of the narrow link, or twice that of a limiter which the trains for the capacity met.
-func (r *evaluation) narrow() float64 {
+func (r *evaluation) readNarrow() float64 {
 	rate := capacity.Scouted(r.samples)
 	if c := r.capacity(); c.Known() {
 		rate = c.Value
@@ -213,11 +214,12 @@ func (r *evaluation) nextLimiter() (probe.Train, bool) {
 }
 
 func (r *evaluation) oursLimiter() (o limiter.Detector) {
-	if c := r.bound(); !math.IsInf(c, 1) {
-		o.Capacity = c
-	}
+	known := r.bound()
 	if r.slow() {
-		o.Capacity, o.Packet, o.Gentle = math.Min(r.bound(), r.narrow()), r.packet(), true
+		known, o.Packet, o.Gentle = math.Min(known, r.narrow()), r.packet(), true
+	}
+	if !math.IsInf(known, 1) {
+		o.Capacity = known
 	}
 	return o
 }
@@ -229,8 +231,7 @@ func (r *evaluation) nextAvailable() (probe.Train, bool) {
 	if r.Seed {
 		return r.pathload().Next(r.of("available"))
 	}
-	o := r.oursAvailable()
-	return o.Next(r.of("available"))
+	return r.oursAvailable().Next(r.of("available"))
 }
 
 // pathload is used together with the seed's methods. The seed's own method, PacketTick,
@@ -250,9 +251,8 @@ func (r *evaluation) oursAvailable() (o available.HoldTrains) {
 		o.Capacity = c.Value
 	}
 	if r.slow() {
-		o.Packet, o.Gentle, o.Time = r.packet(), true, slowTime
-		o.Capacity = r.narrow()
-		o.Budget = min(o.Budget, slowBytes)
+		o.Capacity, o.Packet, o.Gentle = r.narrow(), r.packet(), true
+		o.Budget, o.Time = min(o.Budget, slowBytes), slowTime
 	}
 	if len(r.of("tokenrate")) > 0 {
 		s := r.answer()

@@ -308,12 +308,7 @@ func TestCollectiveJoin(t *testing.T) {
 	r.wait(5*time.Second, "the connection is in the set", func(s host.State) bool {
 		return len(s.Connections) == 1 && s.Connections[0].Weight == 2 && s.Connections[0].Local == c.LocalAddr().String()
 	})
-	doc, err := os.ReadFile("../../docs/collective.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(doc), "```python\n")
-	code, _, _ = strings.Cut(code, "```\n")
+	code := codeBlocks(t, "collective.md", "", "python")[0]
 	code = strings.Replace(code, `{"join": name}`, `{"join": name, "weight": 3}`, 1)
 	code += fmt.Sprintf("c = socket.create_connection((\"127.0.0.1\", %d))\njoin(c, \"asked\")\nc.sendall(b\"hello\")\ninput()\n", l.Addr().(*net.TCPAddr).Port)
 	python := exec.Command("python3", "-c", code)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric/live"
-	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
 )
 
@@ -19,15 +18,7 @@ import (
 //	h1 - s1 - s2 - h2
 func TestFabricNeighbours(t *testing.T) {
 	labtest.NeedRoot(t)
-	at := []string{"c:6653"}
-	topology := lab.Topology{Name: lab.UniqueName("neighbours"), Nodes: []lab.NodeSpec{{Name: "h1"}, {Name: "h2"}, {Name: "c"}}}
-	for n, name := range []string{"s1", "s2"} {
-		topology.Switches = append(topology.Switches, lab.SwitchSpec{Name: name, ID: uint64(n + 1), Controllers: at, Protocols: []string{"OpenFlow13"}})
-	}
-	for _, ends := range [][2]string{{"h1", "s1"}, {"h2", "s2"}, {"s1", "s2"}} {
-		topology.Links = append(topology.Links, lab.LinkSpec{Ends: ends})
-	}
-	l := labtest.Up(t, &topology)
+	l := labtest.Up(t, switched("neighbours", []string{"h1", "h2", "c"}, []string{"s1", "s2"}, [][2]string{{"h1", "s1"}, {"h2", "s2"}, {"s1", "s2"}}))
 	// A neighbour is stale after 0.5 to 1.5 times the first value, and asked for a second after it is used then.
 	const short = `for d in /proc/sys/net/ipv4/neigh/* /proc/sys/net/ipv6/neigh/*; do
 		echo 1000 >$d/base_reachable_time_ms && echo 1 >$d/delay_first_probe_time && echo 1 >$d/gc_stale_time || exit 1

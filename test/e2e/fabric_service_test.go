@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
 )
 
@@ -18,18 +17,7 @@ import (
 func TestFabricService(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
-		var topology lab.Topology
-		topology.Name = lab.UniqueName("fabric")
-		for _, n := range []string{"h1", "h2", "c"} {
-			topology.Nodes = append(topology.Nodes, lab.NodeSpec{Name: n})
-		}
-		for n, name := range []string{"s1", "s2"} {
-			topology.Switches = append(topology.Switches, lab.SwitchSpec{Name: name, ID: uint64(n + 1), Controllers: []string{"c:6653"}, Protocols: []string{"OpenFlow13"}})
-		}
-		for _, ends := range [][2]string{{"h1", "s1"}, {"h2", "s2"}, {"s1", "s2"}} {
-			topology.Links = append(topology.Links, lab.LinkSpec{Ends: ends})
-		}
-		l := labtest.Up(t, &topology)
+		l := labtest.Up(t, switched("fabric", []string{"h1", "h2", "c"}, []string{"s1", "s2"}, [][2]string{{"h1", "s1"}, {"h2", "s2"}, {"s1", "s2"}}))
 		dir := t.TempDir()
 		s := serve(t, l.Node("c"), dir)
 		s.localUser(dir)

@@ -81,19 +81,8 @@ func TestFabricOpenVSwitch(t *testing.T) {
 
 // leadSwitches starts four bridges in a ring with a cable across, a host at each, and a loop that connects them.
 func leadSwitches(t *testing.T) (*lab.Lab, *live.Network) {
-	at := []string{"c:6653"}
-	var topology lab.Topology
-	topology.Name = lab.UniqueName("fabric")
-	for _, n := range []string{"h1", "h2", "h3", "h4", "c"} {
-		topology.Nodes = append(topology.Nodes, lab.NodeSpec{Name: n})
-	}
-	for n, name := range []string{"s1", "s2", "s3", "s4"} {
-		topology.Switches = append(topology.Switches, lab.SwitchSpec{Name: name, ID: uint64(n + 1), Controllers: at, Protocols: []string{"OpenFlow13"}})
-	}
-	for _, ends := range [][2]string{{"h1", "s1"}, {"h2", "s2"}, {"h3", "s3"}, {"h4", "s4"}, {"s1", "s2"}, {"s2", "s3"}, {"s3", "s4"}, {"s4", "s1"}, {"s1", "s3"}} {
-		topology.Links = append(topology.Links, lab.LinkSpec{Ends: ends})
-	}
-	l := labtest.Up(t, &topology)
+	l := labtest.Up(t, switched("fabric", []string{"h1", "h2", "h3", "h4", "c"}, []string{"s1", "s2", "s3", "s4"},
+		[][2]string{{"h1", "s1"}, {"h2", "s2"}, {"h3", "s3"}, {"h4", "s4"}, {"s1", "s2"}, {"s2", "s3"}, {"s3", "s4"}, {"s4", "s1"}, {"s1", "s3"}}))
 	var listener net.Listener
 	if err := l.Node("c").Do(func() (err error) { listener, err = net.Listen("tcp", ":6653"); return err }); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,26 +63,9 @@ func programDir(t testing.TB) string {
 func TestReservationsGuide(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
-		var topology lab.Topology
-		topology.Name = lab.UniqueName("guide")
-		for _, n := range []string{"web1", "near", "far", "store", "c"} {
-			topology.Nodes = append(topology.Nodes, lab.NodeSpec{Name: n})
-		}
-		for n, name := range []string{"s1", "s2", "c1", "c2"} {
-			topology.Switches = append(topology.Switches, lab.SwitchSpec{Name: name, ID: uint64(n + 1), Controllers: []string{"c:6653"}, Protocols: []string{"OpenFlow13"}})
-		}
-		for _, ends := range [][2]string{{"web1", "s1"}, {"near", "s1"}, {"s1", "c1"}, {"s1", "c2"}, {"c", "s1"}, {"far", "s2"}, {"store", "s2"}, {"c1", "s2"}, {"c2", "s2"}} {
-			topology.Links = append(topology.Links, lab.LinkSpec{Ends: ends})
-		}
-		l := labtest.Up(t, &topology)
-		addr := map[string]netip.Addr{}
-		for _, h := range []string{"web1", "near", "far", "store", "c"} {
-			a, err := l.Node(h).Addr(false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr[h] = a
-		}
+		hosts := []string{"web1", "near", "far", "store", "c"}
+		l := labtest.Up(t, switched("guide", hosts, []string{"s1", "s2", "c1", "c2"}, [][2]string{{"web1", "s1"}, {"near", "s1"}, {"s1", "c1"}, {"s1", "c2"}, {"c", "s1"}, {"far", "s2"}, {"store", "s2"}, {"c1", "s2"}, {"c2", "s2"}}))
+		addr := addressesOf(t, l, hosts...)
 		dir := t.TempDir()
 		write := func(name, text string) string {
 			file := filepath.Join(dir, name)
@@ -108,16 +90,12 @@ func TestReservationsGuide(t *testing.T) {
 			return string(out)
 		}
 		paste("headgate login https://127.0.0.1:8420 --pin " + s.pin + " --token-file controller/operator.token")
-		target, err := l.Switch("s1").Command(t.Context(), "ovs-vsctl", "get-controller", "s1").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
 		write("network.yaml", fmt.Sprintf(`kind: Network
 name: campus
 switches: [{id: 1, name: s1}, {id: 2, name: s2}, {id: 3, name: c1}, {id: 4, name: c2}]
 listen: [{address: %q, tls: false}]
 relays: {agents: [%s, %s]}
-`, strings.TrimPrefix(strings.TrimSpace(string(target)), "tcp:"), addr["near"], addr["far"]))
+`, openFlowAddress(t, l), addr["near"], addr["far"]))
 		paste("headgate network apply -f network.yaml")
 		for _, pair := range [][2]string{{"web1", "store"}, {"near", "far"}, {"web1", "c"}} {
 			s.eventually(pair[0]+" reaches "+pair[1], func() bool { _, err := pingOnce(l.Node(pair[0]), addr[pair[1]]); return err == nil })

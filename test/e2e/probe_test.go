@@ -174,18 +174,9 @@ func TestProbeTokenRate(t *testing.T) {
 // own tests.
 func TestProbeDocCommands(t *testing.T) {
 	labtest.NeedRoot(t)
-	text, err := os.ReadFile("../../docs/probe.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := probeLab(t, link.Spec{Rate: 500 * unit.Mbit, Bucket: &link.Bucket{Rate: 100 * unit.Mbit, Size: 50_000}}, link.Spec{Rate: 500 * unit.Mbit})
-	blocks := strings.Split(string(text), "```")
 	found := 0
-	for i := 1; i < len(blocks); i += 2 {
-		commands, shell := strings.CutPrefix(blocks[i], "sh\n")
-		if !shell {
-			continue
-		}
+	for _, commands := range codeBlocks(t, "probe.md", "", "sh") {
 		for line := range strings.Lines(commands) {
 			line, ours := strings.CutPrefix(strings.TrimSpace(line), "headgate ")
 			if !ours || line == "probe serve" || strings.HasPrefix(line, "probe key ") || strings.HasPrefix(line, "probe compare") || strings.Contains(line, " --ticks ") {

@@ -27,36 +27,17 @@ import (
 func TestRedirectOnSwitches(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
-		var topology lab.Topology
-		topology.Name = lab.UniqueName("redirect")
-		for _, n := range []string{"client", "near", "far", "server", "c"} {
-			topology.Nodes = append(topology.Nodes, lab.NodeSpec{Name: n})
-		}
-		for n, name := range []string{"s1", "s2", "c1", "c2"} {
-			topology.Switches = append(topology.Switches, lab.SwitchSpec{Name: name, ID: uint64(n + 1), Controllers: []string{"c:6653"}, Protocols: []string{"OpenFlow13"}})
-		}
-		for _, ends := range [][2]string{{"client", "s1"}, {"near", "s1"}, {"far", "s2"}, {"server", "s2"}} {
-			topology.Links = append(topology.Links, lab.LinkSpec{Ends: ends})
-		}
+		topology := switched("redirect", []string{"client", "near", "far", "server", "c"}, []string{"s1", "s2", "c1", "c2"}, [][2]string{{"client", "s1"}, {"near", "s1"}, {"far", "s2"}, {"server", "s2"}})
 		path := lab.Path{Spec: link.Spec{Rate: 50 * unit.Mbit, Delay: 5 * time.Millisecond, Queue: link.Amount{Time: 50 * time.Millisecond}}}
 		for _, ends := range [][2]string{{"s1", "c1"}, {"c1", "s2"}, {"s1", "c2"}, {"c2", "s2"}} {
 			topology.Links = append(topology.Links, lab.LinkSpec{Ends: ends, Forward: path, Back: path})
 		}
-		l := labtest.Up(t, &topology)
+		l := labtest.Up(t, topology)
 		dir := t.TempDir()
 		s := serve(t, l.Node("c"), dir)
 		s.localUser(dir)
 		s.localCommand("login", "https://127.0.0.1:8420", "--pin", s.pin, "--token-file", filepath.Join(dir, "controller", "operator.token"))
-		target, err := l.Switch("s1").Command(t.Context(), "ovs-vsctl", "get-controller", "s1").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := map[string]netip.Addr{}
-		for _, h := range []string{"client", "near", "far", "server"} {
-			if addr[h], err = l.Node(h).Addr(false); err != nil {
-				t.Fatal(err)
-			}
-		}
+		addr := addressesOf(t, l, "client", "near", "far", "server")
 		write := func(name, text string) string {
 			file := filepath.Join(dir, name)
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -71,7 +52,7 @@ listen: [{address: %q, tls: false}]
 relays:
   agents: [%s, %s]
   redirect: [{name: bulk, to: %s/32, ports: 5001}]
-`, strings.TrimPrefix(strings.TrimSpace(string(target)), "tcp:"), addr["near"], addr["far"], addr["server"])))
+`, openFlowAddress(t, l), addr["near"], addr["far"], addr["server"])))
 		for _, pair := range [][2]string{{"client", "server"}, {"near", "far"}, {"client", "near"}} {
 			s.eventually(pair[0]+" reaches "+pair[1], func() bool { _, err := pingOnce(l.Node(pair[0]), addr[pair[1]]); return err == nil })
 		}
@@ -150,9 +131,11 @@ relays:
 		s.checkOutput(0, "wrote", "relay", "key", key)
 		devices := map[string]string{}
 		for host, at := range map[string]string{"near": "s1", "far": "s2"} {
-			if devices[host], err = l.Node(host).Device(at); err != nil {
+			device, err := l.Node(host).Device(at)
+			if err != nil {
 				t.Fatal(err)
 			}
+			devices[host] = device
 		}
 		far := write("far.yaml", fmt.Sprintf("kind: Relay\nname: %s\nkey: %s\nnetwork: %s\naccept: {listen: [\"%[4]s:8424\", \"%[4]s:8425\"], destinations: [%s/32], keep_source: true}\n", name("far"), key, devices["far"], addr["far"], addr["server"]))
 		near := write("near.yaml", fmt.Sprintf("kind: Relay\nname: %s\nkey: %s\nnetwork: %s\nexits:\n  - address: %[4]s:8424\n    destinations: [%s/32]\n    paths: [{name: one, address: \"%[4]s:8424\"}, {name: two, address: \"%[4]s:8425\"}]\ntake: [{dport: 5001}]\n",

@@ -23,49 +23,24 @@ func TestReservationOnSwitches(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		const bottleneck, rate = 40 * unit.Mbit, 20 * unit.Mbit
-		var topology lab.Topology
-		topology.Name = lab.UniqueName("reserve")
-		for _, n := range []string{"h1", "h2", "h3", "h4", "c"} {
-			topology.Nodes = append(topology.Nodes, lab.NodeSpec{Name: n})
-		}
-		for n, name := range []string{"s1", "s2"} {
-			topology.Switches = append(topology.Switches, lab.SwitchSpec{Name: name, ID: uint64(n + 1), Controllers: []string{"c:6653"}, Protocols: []string{"OpenFlow13"}})
-		}
-		for _, ends := range [][2]string{{"h1", "s1"}, {"h2", "s1"}, {"h3", "s2"}, {"h4", "s2"}} {
-			topology.Links = append(topology.Links, lab.LinkSpec{Ends: ends})
-		}
+		topology := switched("reserve", []string{"h1", "h2", "h3", "h4", "c"}, []string{"s1", "s2"}, [][2]string{{"h1", "s1"}, {"h2", "s1"}, {"h3", "s2"}, {"h4", "s2"}})
 		narrow := lab.Path{Spec: link.Spec{Rate: bottleneck, Queue: link.Amount{Time: 50 * time.Millisecond}}}
 		topology.Links = append(topology.Links, lab.LinkSpec{Ends: [2]string{"s1", "s2"}, Forward: narrow, Back: narrow})
-		l := labtest.Up(t, &topology)
+		l := labtest.Up(t, topology)
 		dir := t.TempDir()
 		s := serve(t, l.Node("c"), dir)
 		s.localUser(dir)
 		s.localCommand("login", "https://127.0.0.1:8420", "--pin", s.pin, "--token-file", filepath.Join(dir, "controller", "operator.token"))
-		target, err := l.Switch("s1").Command(t.Context(), "ovs-vsctl", "get-controller", "s1").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
 		file := filepath.Join(dir, "network.yaml")
 		text := "kind: Network\nname: campus\nswitches:\n  - {id: 1, name: s1}\n  - {id: 2, name: s2}\nlinks:\n  - {ends: [s1/3, s2/3], capacity: 40Mbit}\n" +
-			"listen: [{address: \"" + strings.TrimPrefix(strings.TrimSpace(string(target)), "tcp:") + "\", tls: false}]\n"
+			"listen: [{address: \"" + openFlowAddress(t, l) + "\", tls: false}]\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.localCommand("network", "apply", "-f", file)
-		addr := map[string]string{}
-		for _, h := range []string{"h1", "h2", "h3", "h4"} {
-			a, err := l.Node(h).Addr(false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr[h] = a.String()
-		}
+		addr := addressesOf(t, l, "h1", "h2", "h3", "h4")
 		for _, pair := range [][2]string{{"h1", "h3"}, {"h2", "h4"}} {
-			a, err := l.Node(pair[1]).Addr(false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.eventually(pair[0]+" reaches "+pair[1], func() bool { _, err := pingOnce(l.Node(pair[0]), a); return err == nil })
+			s.eventually(pair[0]+" reaches "+pair[1], func() bool { _, err := pingOnce(l.Node(pair[0]), addr[pair[1]]); return err == nil })
 		}
 
 		// The reserved flow sleeps for some seconds in the middle.
@@ -77,7 +52,7 @@ func TestReservationOnSwitches(t *testing.T) {
 		if got := without.Flow("reserved").Between(time.Second, 4*time.Second).DeliveredRate(); got > 0.8*float64(rate) {
 			t.Fatalf("without a reservation it has %.1f Mbit/s: the link is not full", got/1e6)
 		}
-		s.localCommand("reserve", "create", "video", "--from", addr["h1"], "--to", addr["h3"], "--rate", "20Mbit", "--protocol", "udp", "--port", "5001", "--for", "1h")
+		s.localCommand("reserve", "create", "video", "--from", addr["h1"].String(), "--to", addr["h3"].String(), "--rate", "20Mbit", "--protocol", "udp", "--port", "5001", "--for", "1h")
 		s.eventually("the switch has the circuit", func() bool {
 			out, err := l.Switch("s1").Command(t.Context(), "ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1").Output()
 			return err == nil && strings.Contains(string(out), "kbps")

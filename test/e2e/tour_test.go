@@ -20,6 +20,9 @@ import (
 func TestTour(t *testing.T) {
 	labtest.NeedRoot(t)
 	commands := strings.Join(codeBlocks(t, "tour.md", "Do it yourself", "sh"), "")
+	if strings.Count(commands, "\n") < 20 {
+		t.Fatalf("docs/tour.md has the commands %q", commands)
+	}
 	labtest.Try(t, func(t *labtest.Check) {
 		t.Cleanup(func() { _ = lab.Down("tour"); _ = os.RemoveAll("/tmp/tour") })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
