@@ -51,6 +51,8 @@ var measurements = []measurement{
 		"Limiter distinguishes a continuous token bucket, a token bucket that is filled\nperiodically (as Xen's), the scheduling of virtual machines, a policer, a sender with\na slow processor, and no limiter."},
 	{"available", "Measure the available bandwidth of a path",
 		"Available measures the capacity that cross traffic leaves to one more transfer."},
+	{"credits", "Measure the burst credits of a path",
+		"Credits finds a limiter whose bucket takes seconds or minutes to empty, as that of a\ncloud's burst instance: the burst rate, the baseline rate of a transfer that has used the\ncredits, and the bytes in between. It empties the bucket at 7/8 of the capacity, which\nleaves little to others meanwhile. The size is a lower bound until it was found twice.\nFor a bucket of gigabytes raise --bytes and --time, and --max-bytes, --max-rate and\n--max-time of the server."},
 }
 
 // probeFlags are the flags of a measurement: connection, budget and output.
@@ -107,6 +109,14 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 		if f.watch > 0 {
 			if !c.Flags().Changed("bytes") {
 				f.bytes = bytesFlag(measure.WatchBudget)
+			}
+		}
+		if m.name == "credits" {
+			if !c.Flags().Changed("bytes") {
+				f.bytes = bytesFlag(measure.CreditsBudget)
+			}
+			if !c.Flags().Changed("time") {
+				f.time = measure.CreditsTime
 			}
 		}
 		if f.ticks != "" {

@@ -21,6 +21,7 @@ import (
 const scheduleExample = `  measures:
     - {measure: tokenrate, every: 6h}    # or path, capacity, limiter, available
     - {measure: available, every: 30m}
+    - {measure: credits, every: 24h, bytes: 200MB, time: 1m}
   bytes: 5MB            # at most, in each direction of a measurement
   budget: 1GB           # per day and host
   quiet:
@@ -127,7 +128,12 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 	}
 	rows := [][]string{{"HOSTS", who}}
 	for _, m := range s.Measures {
-		rows = append(rows, []string{"MEASURE", fmt.Sprintf("%s every %v", m.Measure, m.Every)})
+		what := fmt.Sprintf("%s every %v", m.Measure, m.Every)
+		if m.Bytes > 0 || m.Time > 0 {
+			bytes, longest := s.Bounds(m.Measure)
+			what += fmt.Sprintf(", %v and %v in each direction", bytes, longest)
+		}
+		rows = append(rows, []string{"MEASURE", what})
 	}
 	rows = append(rows, []string{"BUDGET", fmt.Sprintf("%v and %v in each direction, %v per day and host", s.Bytes, s.Time, s.Budget)})
 	for _, q := range s.Quiet {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/schedule"
 	"headgate.dev/headgate/store"
 	"headgate.dev/headgate/unit"
@@ -66,6 +67,20 @@ func reportedOutcome(r store.ProbeRun, a *agents.ProbeAnswer) outcome {
 		delete(o.answers, "in")
 	}
 	return o
+}
+
+// withCredits joins the burst credits of an answer with those that earlier measurements found.
+func withCredits(answer, before json.RawMessage, at time.Time) json.RawMessage {
+	var is, was path.Answer
+	if json.Unmarshal(answer, &is) != nil || is.Credits == nil || json.Unmarshal(before, &was) != nil || was.Credits == nil {
+		return answer
+	}
+	is.AddCredits(was, at)
+	joined, err := json.Marshal(is)
+	if err != nil {
+		return answer
+	}
+	return joined
 }
 
 // end finishes a measurement and stores its outcome, once, even if several controllers do so.
@@ -147,6 +162,7 @@ func (o outcome) store(tx *store.Tx, r store.ProbeRun, now time.Time) error {
 		}
 		newest.Attempted, newest.Error = now, o.err
 		if d.answer != nil {
+			d.answer = withCredits(d.answer, newest.Answer, now)
 			newest = store.ProbeResult{
 				ID: r.ID, Task: d.task, By: r.From, At: now, Attempted: now, RTT: o.rtt, Answer: d.answer,
 				FromDevices: d.from.Devices, ToDevices: d.to.Devices, OwnLimit: lower(d.from.Out, d.to.In),

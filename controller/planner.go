@@ -108,7 +108,7 @@ func (p *planner) timeOut(ctx context.Context, now time.Time, runs map[string]st
 			o, still = p.notConnected(now, r.From), func(now store.ProbeRun) bool { return now.Client == "" }
 		case r.Client != "" && r.Server == "" && age > findTimeout+serveTimeout+planInterval:
 			o, still = p.notConnected(now, r.To), func(now store.ProbeRun) bool { return now.Server == "" }
-		case age > (&schedule.Schedule{Time: r.Time}).MaxDuration():
+		case age > schedule.MaxDuration(r.Time):
 			o = unansweredOutcome(r, errors.New("the measurement timed out"))
 		default:
 			continue
@@ -147,14 +147,15 @@ func (p *planner) start(ctx context.Context, now time.Time, t schedule.Task, las
 		if err != nil || !slices.Contains(s.Tasks(hosts), t) || !s.CanStart(now, t, st) {
 			return err
 		}
-		day := s.Day(now)
+		day, cost := s.Day(now), s.Cost(t.Measure)
+		bytes, longest := s.Bounds(t.Measure)
 		for _, host := range []string{t.From, t.To} {
-			if err := tx.Put(store.LedgerKey(host), st.Ledgers[host].Reserve(day, s.Cost())); err != nil {
+			if err := tx.Put(store.LedgerKey(host), st.Ledgers[host].Reserve(day, cost)); err != nil {
 				return err
 			}
 		}
 		return tx.Put(store.RunKey(id), store.ProbeRun{
-			ID: id, Run: schedule.Run{Task: t, Day: day, Reserved: s.Cost()}, Bytes: s.Bytes, Time: s.Time, Zone: s.Zone, Began: now.UTC(),
+			ID: id, Run: schedule.Run{Task: t, Day: day, Reserved: cost}, Bytes: bytes, Time: longest, Zone: s.Zone, Began: now.UTC(),
 			Keep:   min(max(totalResults/(2*len(s.Tasks(hosts))), minKept), maxKept),
 			FromAt: s.Host(t.From).Address, ToAt: s.Host(t.To).Address,
 		})

@@ -182,7 +182,7 @@ func (p *prober) startMeasurement(ctx context.Context, r store.ProbeRun, l *link
 	if err != nil {
 		return // the leader ends the measurement at its timeout
 	}
-	longest := (&schedule.Schedule{Time: r.Time}).MaxDuration()
+	longest := schedule.MaxDuration(r.Time)
 	a, err := query[*agents.ProbeAnswer](ctx, l, longest, &agents.ProbeQuery{
 		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time), NominalBps: uint64(p.nominal(r.Client, r.Server))})
 	switch {

@@ -313,8 +313,8 @@ func fourDigits(r unit.Rate) unit.Rate {
 // reports that a limit was seen, and that other traffic may have hidden a part of its rate. It reports false if no rate is known, or if Headgate itself
 // limited what was measured.
 func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last store.ProbeResult, m bottleneck.Measurement, bounded, ok bool) {
-	capacity, tokens := probe.NoEstimate("not measured"), probe.NoEstimate("not measured")
-	for _, measure := range []string{"capacity", "tokenrate", "limiter", "path"} { // a path has all
+	capacity, tokens, baseline := probe.NoEstimate("not measured"), probe.NoEstimate("not measured"), probe.NoEstimate("not measured")
+	for _, measure := range []string{"capacity", "tokenrate", "limiter", "path", "credits"} { // a path has all but the last
 		r, there := results[schedule.Task{From: from, To: to, Measure: measure}]
 		var a path.Answer
 		if !there || json.Unmarshal(r.Answer, &a) != nil {
@@ -324,7 +324,9 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 		if e := a.Capacity; e != nil && e.Known() && (later || !capacity.Known()) {
 			capacity = *e
 		}
-		if t := a.TokenRate; t != nil && (later || !tokens.Known()) {
+		if a.Credits != nil {
+			baseline = a.Credits.Baseline
+		} else if t := a.TokenRate; t != nil && (later || !tokens.Known()) {
 			tokens, m.Bytes, m.Took = t.Rate, 0, 0
 			bounded = tokens.Known() && tokens.AtLeast
 			if !tokens.Known() && t.Joint != nil { // no limit was found, up to this rate
@@ -337,6 +339,10 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 		if later {
 			last = r
 		}
+	}
+	if baseline.Known() && (!tokens.Known() || tokens.AtLeast && tokens.Value > baseline.Value) {
+		// Short trains passed on the burst credits of a limiter, which shows to a longer transfer.
+		tokens, m.Bytes, m.Took, m.Limited, bounded = baseline, 0, 0, true, false
 	}
 	if tokens.Known() && !certain(tokens) { // only the lower end of its interval says something
 		tokens = probe.Estimate{Value: tokens.Low, AtLeast: true}

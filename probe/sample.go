@@ -85,6 +85,8 @@ type Sample struct {
 	// Arrived has the packets in the order of arrival. A lost packet is missing, a
 	// duplicated packet is in the list twice.
 	Arrived []Arrival `json:"arrived"`
+	// Again is the layer 2 bytes of the same train that were sent before and are in no sample, because an end disturbed them.
+	Again unit.Bytes `json:"again,omitempty"`
 	// Overflow is the number of packets that the receiver's socket dropped, not the path.
 	Overflow int `json:"overflow,omitempty"`
 	// StealTime is the time for which the hypervisor kept a processor from either end during

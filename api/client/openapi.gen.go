@@ -465,6 +465,7 @@ func (e ProbeState) Valid() bool {
 const (
 	ProbeMeasureAvailable ProbeMeasure = "available"
 	ProbeMeasureCapacity  ProbeMeasure = "capacity"
+	ProbeMeasureCredits   ProbeMeasure = "credits"
 	ProbeMeasureLimiter   ProbeMeasure = "limiter"
 	ProbeMeasurePath      ProbeMeasure = "path"
 	ProbeMeasureTokenrate ProbeMeasure = "tokenrate"
@@ -476,6 +477,8 @@ func (e ProbeMeasure) Valid() bool {
 	case ProbeMeasureAvailable:
 		return true
 	case ProbeMeasureCapacity:
+		return true
+	case ProbeMeasureCredits:
 		return true
 	case ProbeMeasureLimiter:
 		return true
@@ -1901,8 +1904,34 @@ type ProbeAnswer struct {
 		Notes     *[]string      `json:"notes,omitempty"`
 	} `json:"available,omitempty"`
 	Capacity *ProbeEstimate `json:"capacity,omitempty"`
-	Flaws    *[]string      `json:"flaws,omitempty"`
-	Limiter  *struct {
+
+	// Credits Burst credits: a limiter whose bucket takes seconds or minutes to empty. Its baseline and bucket are also those of token_rate.
+	Credits *struct {
+		// Baseline The rate without tokens, at which they are added.
+		Baseline *ProbeEstimate `json:"baseline,omitempty"`
+
+		// Bucket The bytes that pass above the baseline. A lower bound until two measurements found the same.
+		Bucket *ProbeEstimate `json:"bucket,omitempty"`
+
+		// Burst The rate while the bucket has tokens.
+		Burst *ProbeEstimate `json:"burst,omitempty"`
+
+		// Found What the bucket held each time that it was emptied, oldest first.
+		Found *[]struct {
+			At          *time.Time `json:"at,omitempty"`
+			BaselineBps float64    `json:"baseline_bps"`
+			BurstBps    float64    `json:"burst_bps"`
+			Bytes       float64    `json:"bytes"`
+		} `json:"found,omitempty"`
+		HeldBytes   *int64   `json:"held_bytes,omitempty"`
+		HeldSeconds *float64 `json:"held_seconds,omitempty"`
+
+		// PassedBytes What passed without a limit, if none was found.
+		PassedBytes   *int64   `json:"passed_bytes,omitempty"`
+		PassedSeconds *float64 `json:"passed_seconds,omitempty"`
+	} `json:"credits,omitempty"`
+	Flaws   *[]string `json:"flaws,omitempty"`
+	Limiter *struct {
 		At     *string `json:"at,omitempty"`
 		Bucket *struct {
 			Peak *ProbeEstimate `json:"peak,omitempty"`
@@ -2042,9 +2071,17 @@ type ProbeSchedule struct {
 	// Hosts The hosts that take part. Default all hosts.
 	Hosts    *[]ProbeHost `json:"hosts,omitempty"`
 	Measures []struct {
+		// Bytes The maximum amount in each direction for this measure, instead of that of the schedule. Burst credits need more than their bucket holds.
+		//
+		// Examples: 10GB
+		Bytes *string `json:"bytes,omitempty"`
+
 		// Every A duration, such as 15m or 6h.
 		Every   Length       `json:"every"`
 		Measure ProbeMeasure `json:"measure"`
+
+		// Time The maximum duration of each direction for this measure, instead of that of the schedule.
+		Time *Length `json:"time,omitempty"`
 	} `json:"measures"`
 
 	// Pairs The pairs of hosts to measure in both directions, started by the first host. Default all pairs.

@@ -127,6 +127,13 @@ func (s *Server) pathsOf(ctx context.Context, host string) (map[string][]measure
 	return ways, err
 }
 
+// outlasted reports whether a measurement met no limiter whose burst credits a longer one of the same hosts used up.
+func outlasted(m measuredPath, paths []measuredPath) bool {
+	return (!m.answer.TokenRate.Rate.Known() || m.answer.TokenRate.Rate.AtLeast) && slices.ContainsFunc(paths, func(other measuredPath) bool {
+		return other.From == m.From && other.To == m.To && other.answer.Credits != nil && other.answer.Credits.Baseline.Known()
+	})
+}
+
 // localDevices returns the devices that the path passes at the host's own end.
 func (m measuredPath) localDevices(way string) []string {
 	if way == "out" {
@@ -227,6 +234,9 @@ func (s *Server) proposeDirection(i *store.Interface, way string, paths []measur
 	most, others := 0.0, 0
 	for _, m := range paths {
 		if !slices.ContainsFunc(m.localDevices(way), func(dev string) bool { return group.MatchesDevice(i.Dev, dev) }) {
+			continue
+		}
+		if outlasted(m, paths) {
 			continue
 		}
 		others++

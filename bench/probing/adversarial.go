@@ -42,11 +42,11 @@ var estimators = []string{ofCapacity, ofTokenRate, ofClass, ofAvailable}
 // oracleBytes is what a method may send for the token rate, of the 5 MB of a measurement: the rest is for the other values.
 const oracleBytes = 2.5e6
 
-// drawAdversarial draws hops 1 to 5, limiters 0 to 3, queues of 16 packets to 1 s, decay, gifts, groups, loss of 0 to 3 %, jitter, reordering, and cross traffic
-// of 0 to 90 %, at 1 Mbit/s to 40 Gbit/s.
-func drawAdversarial(d *bench.Draw) adversarial {
+// drawAdversarial draws hops 1 to mostHops, limiters 0 to 3, queues of 16 packets to 1 s, decay, gifts, groups, loss of 0 to 3 %, jitter, reordering, and cross
+// traffic of 0 to 90 %, at 1 Mbit/s to fastest.
+func drawAdversarial(d *bench.Draw, mostHops int, fastest float64) adversarial {
 	a := adversarial{Path: ends(d), canTell: map[string]bool{ofCapacity: true, ofAvailable: true}}
-	hops, speed, cross := d.Int(1, 5), d.Log(1e6, 40e9), max(d.Uniform(-0.45, 0.9), 0)
+	hops, speed, cross := d.Int(1, mostHops), d.Log(1e6, fastest), max(d.Uniform(-0.45, 0.9), 0)
 	narrow, limiters := d.Int(0, hops-1), min(d.Int(0, 3), hops)
 	for i := range hops {
 		rate := speed
@@ -200,39 +200,47 @@ func (a adversarial) availableFor(v *available.Result) float64 {
 	return min(max(v.Available.Value, a.available), is)
 }
 
-func adversarialCase(d *bench.Draw) bench.Case {
-	var claims []bench.Claim
+// adversarialClaims are those of the rows "wrong", "useful" and "calibration" for drawn paths, in the simulator or in the lab.
+func adversarialClaims(where string) (claims []bench.Claim) {
 	for _, e := range estimators {
-		claims = append(claims, bench.NewClaim("wrong/simulated/"+e, "answers outside their own 99 % interval, false bounds, wrong classes above 0.9", wrongAnswers))
+		claims = append(claims, bench.NewClaim("wrong/"+where+"/"+e, "answers outside their own 99 % interval, false bounds, wrong classes above 0.9", wrongAnswers))
 	}
 	for _, e := range estimators {
-		claims = append(claims, bench.NewClaim("useful/simulated/"+e, "answers, of the paths where a method with the same bytes could answer", bench.Target{Op: ">=", Value: bench.Pick(e == ofCapacity, 95., 90.), Unit: "%"}))
+		claims = append(claims, bench.NewClaim("useful/"+where+"/"+e, "answers, of the paths where a method with the same bytes could answer", bench.Target{Op: ">=", Value: bench.Pick(e == ofCapacity, 95., 90.), Unit: "%"}))
 	}
 	for _, e := range []string{ofCapacity, ofTokenRate, ofAvailable} {
 		claims = append(claims,
-			bench.NewClaim("calibration/simulated/"+e+"/covers-at-least", "90 % intervals that hold the true value", minCovers),
-			bench.NewClaim("calibration/simulated/"+e+"/covers-at-most", "90 % intervals that hold the true value", maxCovers))
+			bench.NewClaim("calibration/"+where+"/"+e+"/covers-at-least", "90 % intervals that hold the true value", minCovers),
+			bench.NewClaim("calibration/"+where+"/"+e+"/covers-at-most", "90 % intervals that hold the true value", maxCovers))
 	}
-	claims = append(claims, bench.NewClaim("calibration/simulated/class", "largest difference of stated confidence and outcomes, over the tenths with 20 answers", calibrated))
+	return append(claims, bench.NewClaim("calibration/"+where+"/class", "largest difference of stated confidence and outcomes, over the tenths with 20 answers", calibrated))
+}
+
+const adversarialDrawn = "0 to 3 limiters in series of which 30 % police, 20 % decay and 10 % have gifts, queues of 16 packets to 1 s with tail drop, RED or CoDel, receivers in groups, jitter, reordering, loss of 0 to 3 %, cross traffic of 0 to 90 %"
+
+func adversarialCase(d *bench.Draw) bench.Case {
 	return bench.Case{
-		Name: "wrong/simulated", Claims: claims,
+		Name: "wrong/simulated", Claims: adversarialClaims("simulated"),
 		Takes: func(quick bool) time.Duration { return bench.Pick(quick, 40*time.Second, 10*time.Minute) },
-		Drawn: "1 to 5 hops, 0 to 3 limiters in series of which 30 % police, 20 % decay and 10 % have gifts, queues of 16 packets to 1 s with tail drop, RED or CoDel, receivers in groups, jitter, reordering, loss of 0 to 3 %, cross traffic of 0 to 90 %, 1 Mbit/s to 40 Gbit/s",
-		Run:   func(ctx context.Context, r *bench.Run) error { return runAdversarial(ctx, r, d) },
+		Drawn: "1 to 5 hops, " + adversarialDrawn + ", 1 Mbit/s to 40 Gbit/s",
+		Run: func(ctx context.Context, r *bench.Run) error {
+			n := bench.Pick(r.Quick, 60, 2000)
+			paths, all := make([]adversarial, n), make([]map[string]verdict, n)
+			onAll(ctx, n, func(i int) {
+				paths[i] = drawAdversarial(d.For(fmt.Sprintf("adversarial/%d", i)), 5, 40e9)
+				all[i] = paths[i].verdicts(measured(paths[i].Path, d.Seed()+uint64(i), path.Method{Parts: path.AllParts}))
+			})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			setAdversarial(r.Sheet(bench.Ours), "simulated", paths, all)
+			return nil
+		},
 	}
 }
 
-func runAdversarial(ctx context.Context, r *bench.Run, d *bench.Draw) error {
-	n := bench.Pick(r.Quick, 60, 2000)
-	paths, all := make([]adversarial, n), make([]map[string]verdict, n)
-	onAll(ctx, n, func(i int) {
-		paths[i] = drawAdversarial(d.For(fmt.Sprintf("adversarial/%d", i)))
-		all[i] = paths[i].verdicts(measured(paths[i].Path, d.Seed()+uint64(i), path.Method{Parts: path.AllParts}))
-	})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	sheet := r.Sheet(bench.Ours)
+// setAdversarial sets the claims of drawn paths, given the verdicts on their answers.
+func setAdversarial(sheet *bench.Sheet, where string, paths []adversarial, all []map[string]verdict) {
 	for _, e := range estimators {
 		var answers, wrong, could, useful, covered float64
 		for i, v := range all {
@@ -247,12 +255,12 @@ func runAdversarial(ctx context.Context, r *bench.Run, d *bench.Draw) error {
 				useful += float64(bench.Pick(o.answered, 1, 0))
 			}
 		}
-		sheet.Set("wrong/simulated/"+e, 100*wrong/max(answers, 1))
-		sheet.Note("wrong/simulated/"+e, "%.0f of %.0f answers, on %d paths", wrong, answers, n)
-		sheet.Set("useful/simulated/"+e, 100*useful/max(could, 1))
+		sheet.Set("wrong/"+where+"/"+e, 100*wrong/max(answers, 1))
+		sheet.Note("wrong/"+where+"/"+e, "%.0f of %.0f answers, on %d paths", wrong, answers, len(all))
+		sheet.Set("useful/"+where+"/"+e, 100*useful/max(could, 1))
 		if e != ofClass {
-			sheet.Set("calibration/simulated/"+e+"/covers-at-least", 100*covered/max(answers, 1))
-			sheet.Set("calibration/simulated/"+e+"/covers-at-most", 100*covered/max(answers, 1))
+			sheet.Set("calibration/"+where+"/"+e+"/covers-at-least", 100*covered/max(answers, 1))
+			sheet.Set("calibration/"+where+"/"+e+"/covers-at-most", 100*covered/max(answers, 1))
 		}
 	}
 	tenths := map[int][]verdict{}
@@ -270,11 +278,10 @@ func runAdversarial(ctx context.Context, r *bench.Run, d *bench.Draw) error {
 		}
 		count := float64(len(tenths[tenth]))
 		off := 100 * math.Abs(said-right) / count
-		sheet.Note("calibration/simulated/class", "confidence %.2f: right in %.2f of %.0f", said/count, right/count, count)
+		sheet.Note("calibration/"+where+"/class", "confidence %.2f: right in %.2f of %.0f", said/count, right/count, count)
 		if count >= 20 {
 			worst = max(worst, off)
 		}
 	}
-	sheet.Set("calibration/simulated/class", worst)
-	return nil
+	sheet.Set("calibration/"+where+"/class", worst)
 }

@@ -110,7 +110,11 @@ func (s *stage) stop() {
 
 // probe runs "headgate probe" as a user would, and parses its result.
 func (s *stage) probe(ctx context.Context, args ...string) (*path.Report, error) {
-	full := append([]string{"probe", args[0], addressOf, "--key-file", s.key(), "-o", "json"}, args[1:]...)
+	at, err := s.Node(server).Addr(false)
+	if err != nil {
+		return nil, err
+	}
+	full := append([]string{"probe", args[0], at.String(), "--key-file", s.key(), "-o", "json"}, args[1:]...)
 	c, err := s.headgate(ctx, client, full...)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,8 @@ type Result struct {
 	Schedules []Schedule `json:"schedules,omitempty"`
 	// Rate is the rate of a sender that its processor limits.
 	Rate *probe.Estimate `json:"rate,omitempty"`
+	// Held is, for the class none, the layer 2 bytes of the longest train that met no limiter: one whose bucket holds more did not show.
+	Held unit.Bytes `json:"held_bytes,omitempty"`
 	// Joint is the remaining bound if no limit was found.
 	Joint *Joint `json:"joint,omitempty"`
 }

@@ -67,13 +67,12 @@ func (j Job) Run(ctx context.Context, client *session.Client, target string) (ou
 			}
 			return m.Next(samples)
 		}
-		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
-			if j.OnProgress != nil {
-				j.OnProgress(fmt.Sprintf("%s: %s, %d packets, %s sent", d, t.Purpose, t.Count(), spent))
-			}
-			return j.Send(ctx, d, t)
-		}, j.Time, func(s *probe.Sample) { spent += s.Bytes() })
+		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) { return j.send(ctx, d, t, spent) }, j.Time, func(s *probe.Sample) { spent += s.Bytes() })
 		answer := j.Method.Estimate(samples)
+		if err == nil && j.Method.Credits {
+			err = j.Method.Drain(ctx, samples, &answer, func(ctx context.Context, t probe.Train) (probe.Sample, error) { return j.send(ctx, d, t, spent) }, j.Time-time.Since(begun),
+				func(s *probe.Sample) { spent += s.Bytes() })
+		}
 		if err == nil && j.Verify != nil {
 			err = j.Verify(begun.Add(j.Time), d, samples, &answer)
 		}
@@ -90,6 +89,20 @@ func (j Job) Run(ctx context.Context, client *session.Client, target string) (ou
 	}
 	_, _, out.Control = client.Spent()
 	return out, failure
+}
+
+// CreditsBudget and CreditsTime are the default bytes and time of each direction for burst credits: both directions are within what a server allows by default.
+const (
+	CreditsBudget unit.Bytes = 90_000_000
+	CreditsTime              = 50 * time.Second
+)
+
+// send sends a train after some bytes of others, and reports the progress.
+func (j Job) send(ctx context.Context, d probe.Direction, t probe.Train, spent unit.Bytes) (probe.Sample, error) {
+	if j.OnProgress != nil {
+		j.OnProgress(fmt.Sprintf("%s: %s, %d packets, %s sent", d, t.Purpose, t.Count(), spent))
+	}
+	return j.Send(ctx, d, t)
 }
 
 // sentIn returns what a client has sent or received of trains in a direction, with those that were sent again.

@@ -29,6 +29,8 @@ const (
 	// maxControlBytes is an upper bound of the bytes on the control connection for one packet of a train
 	// that is sent three times.
 	maxControlBytes unit.Bytes = 40
+	// fastest is above the rate of any link.
+	fastest = 1000 * unit.Gbit
 	// maxDialBytes is an upper bound of the bytes that a session sends before its first train: some packets
 	// of each size, and a handshake.
 	maxDialBytes unit.Bytes = 100_000
@@ -82,7 +84,11 @@ func Run(ctx context.Context, input io.Reader, out io.Writer) error {
 
 // caps returns the limits of what client and server send.
 func (r Request) caps() session.Caps {
-	return session.Caps{Bytes: r.Bytes, Rate: session.Default.Rate, Time: 2*r.Time + handshakeTime}
+	rate := session.Default.Rate
+	if r.Bytes > session.Default.Bytes { // burst credits of gigabytes
+		rate = fastest
+	}
+	return session.Caps{Bytes: r.Bytes, Rate: rate, Time: 2*r.Time + handshakeTime}
 }
 
 // serve serves one client.

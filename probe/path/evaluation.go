@@ -119,10 +119,13 @@ func (r *evaluation) nextTokenRate() (probe.Train, bool) {
 	t, ok := ours.Next(own)
 	// A budget above the default is spent on emptying a larger bucket.
 	if !ok && r.Budget > Budget {
-		return tokenrate.Drain{Capacity: r.bound(), Rate: ours.Rate, Left: r.left}.Next(own)
+		return tokenrate.Drain{Capacity: r.bound(), Rate: ours.Rate, Left: min(r.left, mostDrain)}.Next(own)
 	}
 	return t, ok
 }
+
+// mostDrain bounds a train that empties a bucket, which its receiver holds as a whole: one of burst credits is emptied by Drain.
+const mostDrain unit.Bytes = 200_000_000
 
 // Constants of slow links, chosen by Headgate.
 const (

@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/credits"
 	"headgate.dev/headgate/probe/limiter"
 	"headgate.dev/headgate/probe/tokenrate"
 	"headgate.dev/headgate/unit"
@@ -15,13 +16,15 @@ import (
 // Parts selects the parts of an answer.
 type Parts struct {
 	Capacity, TokenRate, Limiter, Available bool
+	// Credits are measured by Drain, after all trains of Next.
+	Credits bool
 }
 
 // AllParts selects all parts.
-var AllParts = Parts{true, true, true, true}
+var AllParts = Parts{Capacity: true, TokenRate: true, Limiter: true, Available: true}
 
-// PartsOf returns the parts of a measure: "path" is all of them, and "capacity", "tokenrate", "limiter" and
-// "available" are one each.
+// PartsOf returns the parts of a measure: "path" is all of them but the burst credits, and "capacity", "tokenrate", "limiter",
+// "available" and "credits" are one each.
 func PartsOf(measure string) (p Parts, ok bool) {
 	switch measure {
 	case "path":
@@ -34,6 +37,8 @@ func PartsOf(measure string) (p Parts, ok bool) {
 		return Parts{Limiter: true}, true
 	case "available":
 		return Parts{Available: true}, true
+	case "credits":
+		return Parts{Credits: true}, true
 	}
 	return Parts{}, false
 }
@@ -64,6 +69,7 @@ type Answer struct {
 	TokenRate *tokenrate.Result `json:"token_rate,omitempty"`
 	Limiter   *limiter.Result   `json:"limiter,omitempty"`
 	Available *available.Result `json:"available,omitempty"`
+	Credits   *credits.Result   `json:"credits,omitempty"`
 	// Packet is the largest IP packet in bytes, LayerThree its fraction of a frame.
 	Packet     int     `json:"packet"`
 	LayerThree float64 `json:"layer_3"`
@@ -71,7 +77,7 @@ type Answer struct {
 	Lost float64 `json:"lost"`
 	// Flaws are the distinct faults at either end.
 	Flaws []string `json:"flaws,omitempty"`
-	// Bytes is the layer 2 bytes that were sent, Seconds the duration.
+	// Bytes is the layer 2 bytes that were sent, with those of trains that were sent again, Seconds the duration.
 	Bytes   unit.Bytes `json:"bytes"`
 	Seconds float64    `json:"seconds"`
 }
@@ -103,7 +109,7 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	sent, lost := 0, 0
 	for i := range samples {
 		s := &samples[i]
-		a.Bytes += s.Bytes()
+		a.Bytes += s.Bytes() + s.Again
 		sent, lost = sent+s.Count(), lost+s.Lost()
 		for _, p := range s.Parts {
 			a.Packet = max(a.Packet, p.Size)
@@ -149,6 +155,9 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.reconcile(r.observed())
 	}
 	a.hold(samples)
+	if m.Credits && len(r.of("credits")) > 0 {
+		m.replayCredits(&a, samples)
+	}
 	return a
 }
 
@@ -167,6 +176,9 @@ func (a *Answer) hold(samples []probe.Sample) {
 	}
 	if r := a.TokenRate; r != nil && r.Rate.Known() && r.Rate.AtLeast {
 		r.Held = longest(r.Rate.Value * (1 - sameRate))
+		if l := a.Limiter; l != nil && l.Class == limiter.None {
+			l.Held = r.Held
+		}
 	}
 }
 

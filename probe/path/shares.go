@@ -22,7 +22,7 @@ type budgets struct {
 // the link, and the available bandwidth method whether there is a shaper.
 func (m Method) shares() budgets {
 	switch m.Parts {
-	case Parts{Capacity: true}:
+	case Parts{Capacity: true}, Parts{Credits: true}:
 		return budgets{capacity: 2_000_000, capacityTime: time.Second}
 	case Parts{TokenRate: true}:
 		return budgets{capacity: 400_000, capacityTime: 300 * time.Millisecond, tokenRate: 3_000_000, confirm: 1_600_000}

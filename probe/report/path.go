@@ -116,6 +116,13 @@ var answerRows = []struct {
 		}
 		return probe.FormatBytes(float64(a.Available.Held))
 	}},
+	{"credits", func(a *path.Answer) string {
+		c := a.Credits
+		if c == nil || !c.Baseline.Known() {
+			return ""
+		}
+		return fmt.Sprintf("%s for %v, then %s; fills in %v", rateText(c.Burst), short(c.Lasts()), probe.FormatRate(c.Baseline.Value), short(c.Fills()))
+	}},
 	{"lost", func(a *path.Answer) string {
 		if a.Lost == 0 {
 			return ""
@@ -134,7 +141,7 @@ var answerRows = []struct {
 func Line(a *path.Answer, measure string) (text string) {
 	for _, row := range answerRows {
 		switch row.name {
-		case "capacity", "token rate", "bucket", "limiter", "available":
+		case "capacity", "token rate", "bucket", "limiter", "available", "credits":
 			if cell := row.cell(a); cell != "" && (row.name != "capacity" || measure == "capacity" || measure == "path") {
 				if text != "" {
 					text += ", "
@@ -146,11 +153,23 @@ func Line(a *path.Answer, measure string) (text string) {
 	return text
 }
 
+// short rounds a duration to three digits.
+func short(d time.Duration) time.Duration {
+	step := time.Duration(1)
+	for d/step >= 1000 {
+		step *= 10
+	}
+	return d.Round(step)
+}
+
 func rateText(e probe.Estimate) string { return e.Format(probe.FormatRate) }
 
 // limiterText returns the limiter type with its parameters.
 func limiterText(r *limiter.Result) string {
 	text := string(r.Class)
+	if r.Class == limiter.None && r.Held > 0 {
+		text += " within " + probe.FormatBytes(float64(r.Held))
+	}
 	switch {
 	case r.Cannot != "":
 		return "cannot estimate: " + r.Cannot

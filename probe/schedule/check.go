@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,8 +21,11 @@ const (
 	maxQuiet = 32
 	// minBytes is enough for a handshake; maxBytes is the default cap of a measurement
 	// server for a client.
-	minBytes, maxBytes       unit.Bytes = 200_000, 200_000_000
-	minTime, maxTime                    = time.Second, time.Minute
+	minBytes, maxBytes unit.Bytes = 200_000, 200_000_000
+	minTime, maxTime              = time.Second, time.Minute
+	// Burst credits of gigabytes take minutes to fill again.
+	creditsBytes             unit.Bytes = 100_000_000_000
+	creditsTime                         = 10 * time.Minute
 	minInterval, maxInterval            = time.Minute, 31 * 24 * time.Hour
 )
 
@@ -36,17 +40,26 @@ func (s *Schedule) Check() (all []Problem) {
 	s.checkHosts(wrong)
 	s.checkPairs(wrong)
 	s.checkMeasures(wrong)
-	switch {
-	case s.Bytes < minBytes || s.Bytes > maxBytes:
-		wrong("bytes", "%v per direction is out of range: use %v to %v", s.Bytes, minBytes, maxBytes)
-	case s.Budget < s.Cost():
-		wrong("budget", "%v per day is less than one measurement may use: use at least %v, or reduce bytes", s.Budget, s.Cost())
+	checkBounds(wrong, "", s.Bytes, s.Time, maxBytes, maxTime)
+	most := unit.Bytes(0)
+	for _, m := range s.Measures {
+		most = max(most, s.Cost(m.Measure))
 	}
-	if t := time.Duration(s.Time); t < minTime || t > maxTime {
-		wrong("time", "%v per direction is out of range: use %v to %v", s.Time, Duration(minTime), Duration(maxTime))
+	if s.Budget < most && len(all) == 0 {
+		wrong("budget", "%v per day is less than one measurement may use: use at least %v, or reduce bytes", s.Budget, most)
 	}
 	s.checkQuiet(wrong)
 	return all
+}
+
+// checkBounds checks the bytes and the time of a direction, which are fields below a prefix.
+func checkBounds(wrong reportFunc, prefix string, bytes unit.Bytes, length Duration, mostBytes unit.Bytes, mostTime time.Duration) {
+	if bytes < minBytes || bytes > mostBytes {
+		wrong(prefix+"bytes", "%v per direction is out of range: use %v to %v", bytes, minBytes, mostBytes)
+	}
+	if t := time.Duration(length); t < minTime || t > mostTime {
+		wrong(prefix+"time", "%v per direction is out of range: use %v to %v", length, Duration(minTime), Duration(mostTime))
+	}
 }
 
 type reportFunc func(field, format string, args ...any)
@@ -115,6 +128,11 @@ func (s *Schedule) checkMeasures(wrong reportFunc) {
 		if e := time.Duration(m.Every); e < minInterval || e > maxInterval {
 			wrong(at+".every", "%v is out of range: use %v to %v", m.Every, Duration(minInterval), Duration(maxInterval))
 		}
+		mostBytes, mostTime := maxBytes, maxTime
+		if m.Measure == "credits" {
+			mostBytes, mostTime = creditsBytes, creditsTime
+		}
+		checkBounds(wrong, at+".", cmp.Or(m.Bytes, minBytes), cmp.Or(m.Time, Duration(minTime)), mostBytes, mostTime)
 	}
 }
 

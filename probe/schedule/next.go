@@ -117,5 +117,5 @@ func (s *Schedule) CanStart(now time.Time, t Task, st State) bool {
 // withinBudget reports whether the budgets of both hosts allow one more measurement.
 func (s *Schedule) withinBudget(t Task, st State, now time.Time) bool {
 	day := s.Day(now)
-	return st.Ledgers[t.From].On(day)+s.Cost() <= s.Budget && st.Ledgers[t.To].On(day)+s.Cost() <= s.Budget
+	return st.Ledgers[t.From].On(day)+s.Cost(t.Measure) <= s.Budget && st.Ledgers[t.To].On(day)+s.Cost(t.Measure) <= s.Budget
 }

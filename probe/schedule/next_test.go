@@ -37,9 +37,9 @@ func drawn(t *rapid.T) *Schedule {
 		}
 	}
 	for _, m := range []string{"tokenrate", "available"}[:rapid.IntRange(1, 2).Draw(t, "measures")] {
-		s.Measures = append(s.Measures, Measure{m, Duration(rapid.IntRange(1, 90).Draw(t, "every")) * Duration(time.Minute)})
+		s.Measures = append(s.Measures, Measure{Measure: m, Every: Duration(rapid.IntRange(1, 90).Draw(t, "every")) * Duration(time.Minute)})
 	}
-	s.Budget = s.Cost() * unit.Bytes(rapid.IntRange(1, 12).Draw(t, "budget"))
+	s.Budget = s.Cost("tokenrate") * unit.Bytes(rapid.IntRange(1, 12).Draw(t, "budget"))
 	s.Zone = rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}).Draw(t, "zone")
 	return &s
 }
@@ -107,11 +107,11 @@ func (w *world) step(d time.Duration) {
 		}
 		day := w.Day(w.now)
 		for _, name := range []string{t.From, t.To} {
-			w.st.Ledgers[name] = w.st.Ledgers[name].Reserve(day, w.Cost())
+			w.st.Ledgers[name] = w.st.Ledgers[name].Reserve(day, w.Cost("tokenrate"))
 		}
-		r := Run{t, day, w.Cost()}
+		r := Run{t, day, w.Cost("tokenrate")}
 		took := time.Duration(w.rng.Int64N(int64(w.MaxDuration())))
-		w.going = append(w.going, going{r, w.now, w.now.Add(took), unit.Bytes(w.rng.Int64N(int64(w.Cost()) + 1)), w.rng.IntN(10) == 0})
+		w.going = append(w.going, going{r, w.now, w.now.Add(took), unit.Bytes(w.rng.Int64N(int64(w.Cost("tokenrate")) + 1)), w.rng.IntN(10) == 0})
 		w.st.Running = append(w.st.Running, r)
 		w.began(t)
 	}
@@ -222,7 +222,7 @@ func TestNoStarvation(t *testing.T) {
 // each other.
 func TestBothBusy(t *testing.T) {
 	s := &Schedule{Pairs: [][2]string{{"a", "c"}, {"a", "d"}, {"a", "e"}, {"b", "f"}, {"b", "g"}, {"b", "h"}, {"a", "b"}},
-		Measures: []Measure{{"path", Duration(time.Minute)}}, Bytes: 1_000_000, Budget: 1 << 50, Time: Duration(time.Minute)}
+		Measures: []Measure{{Measure: "path", Every: Duration(time.Minute)}}, Bytes: 1_000_000, Budget: 1 << 50, Time: Duration(time.Minute)}
 	at := time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
 	st, ends := State{Last: map[Task]Last{}}, map[Task]time.Time{}
 	for range 600 {
@@ -251,8 +251,8 @@ func TestBothBusy(t *testing.T) {
 // A failed task is retried after one minute, two, four, up to its interval. A host that
 // is away blocks no other task. A task that exceeds the budget waits for the next day.
 func TestRetry(t *testing.T) {
-	s := &Schedule{Hosts: []Host{{Host: "a"}, {Host: "b"}, {Host: "c"}}, Measures: []Measure{{"path", Duration(10 * time.Minute)}}, Bytes: 1_000_000, Time: Duration(time.Second), Zone: "Europe/Berlin"}
-	s.Budget = 2 * s.Cost()
+	s := &Schedule{Hosts: []Host{{Host: "a"}, {Host: "b"}, {Host: "c"}}, Measures: []Measure{{Measure: "path", Every: Duration(10 * time.Minute)}}, Bytes: 1_000_000, Time: Duration(time.Second), Zone: "Europe/Berlin"}
+	s.Budget = 2 * s.Cost("path")
 	now := time.Date(2026, time.June, 1, 12, 0, 0, 0, time.UTC)
 	ab, ac, bc := Task{"a", "b", "path"}, Task{"a", "c", "path"}, Task{"b", "c", "path"}
 	for failed, want := range map[int]time.Duration{0: 10 * time.Minute, 1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 10 * time.Minute, 99: 10 * time.Minute} {
@@ -270,7 +270,7 @@ func TestRetry(t *testing.T) {
 	if got := s.Next(now, State{Running: []Run{{Task: ac}}}); len(got) != 0 {
 		t.Errorf("with hosts a and c busy: %v", got)
 	}
-	spent := State{Ledgers: map[string]Ledger{"a": {"2026-06-01", s.Cost() + 1}}}
+	spent := State{Ledgers: map[string]Ledger{"a": {"2026-06-01", s.Cost("path") + 1}}}
 	if got := s.Next(now, spent); !slices.Equal(got, []Task{bc}) {
 		t.Errorf("with the budget of host a used up: %v", got)
 	}
@@ -285,9 +285,9 @@ func TestRetry(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	right := func() Schedule {
-		return Schedule{Hosts: []Host{{Host: "a"}, {Host: "b", Address: "10.0.0.2:5000", Links: []string{"x"}}}, Measures: []Measure{{"path", Duration(time.Hour)}}, Budget: 100_000_000}.WithDefaults()
+		return Schedule{Hosts: []Host{{Host: "a"}, {Host: "b", Address: "10.0.0.2:5000", Links: []string{"x"}}}, Measures: []Measure{{Measure: "path", Every: Duration(time.Hour)}}, Budget: 100_000_000}.WithDefaults()
 	}
-	if s := right(); len(s.Check()) > 0 || s.Cost() != 22_500_000 || s.Bytes != defaultBytes {
+	if s := right(); len(s.Check()) > 0 || s.Cost("path") != 22_500_000 || s.Bytes != defaultBytes {
 		t.Fatalf("%v: %+v", s.Check(), s)
 	}
 	for field, spoil := range map[string]func(s *Schedule){
@@ -301,7 +301,9 @@ func TestCheck(t *testing.T) {
 		"measures.0.every":   func(s *Schedule) { s.Measures[0].Every = Duration(time.Second) },
 		"bytes":              func(s *Schedule) { s.Bytes = 1000 },
 		"time":               func(s *Schedule) { s.Time = Duration(time.Hour) },
-		"budget":             func(s *Schedule) { s.Budget = s.Cost() - 1 },
+		"budget":             func(s *Schedule) { s.Budget = s.Cost("path") - 1 },
+		"measures.0.bytes":   func(s *Schedule) { s.Measures[0].Bytes = 300_000_000 },
+		"measures.0.time":    func(s *Schedule) { s.Measures[0].Time = Duration(time.Hour) },
 		"zone":               func(s *Schedule) { s.Zone = "Berlin" },
 		"quiet.0":            func(s *Schedule) { s.Quiet = []Window{{From: 60, To: 60}} },
 		"quiet.0.days":       func(s *Schedule) { s.Quiet = []Window{{Days: []string{"Monday"}, From: 60, To: 90}} },

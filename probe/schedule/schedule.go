@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ const (
 )
 
 // Measures are the valid values of Measure.Measure.
-var Measures = []string{"path", "capacity", "tokenrate", "limiter", "available"}
+var Measures = []string{"path", "capacity", "tokenrate", "limiter", "available", "credits"}
 
 // Schedule is the configuration of the periodic measurements.
 type Schedule struct {
@@ -40,7 +41,7 @@ type Schedule struct {
 	Pairs [][2]string `json:"pairs,omitempty"`
 	// Measures are measured on each pair.
 	Measures []Measure `json:"measures"`
-	// Bytes and Time bound one direction of a measurement.
+	// Bytes and Time bound one direction of a measurement, unless the measure has its own.
 	Bytes unit.Bytes `json:"bytes,omitempty"`
 	Time  Duration   `json:"time,omitempty"`
 	// Budget bounds the bytes of measurements at a host per day, in both directions.
@@ -65,6 +66,9 @@ type Host struct {
 type Measure struct {
 	Measure string   `json:"measure"`
 	Every   Duration `json:"every"`
+	// Bytes and Time replace those of the schedule for this measure; 0 are those of the schedule.
+	Bytes unit.Bytes `json:"bytes,omitempty"`
+	Time  Duration   `json:"time,omitempty"`
 }
 
 // Task is one periodic measurement of both directions, made by the host From.
@@ -88,8 +92,21 @@ func (s Schedule) WithDefaults() Schedule {
 	return s
 }
 
+// Bounds returns the maximum bytes and time of one direction of a measure.
+func (s *Schedule) Bounds(measure string) (unit.Bytes, Duration) {
+	for _, m := range s.Measures {
+		if m.Measure == measure {
+			return cmp.Or(m.Bytes, s.Bytes), cmp.Or(m.Time, s.Time)
+		}
+	}
+	return s.Bytes, s.Time
+}
+
 // Cost returns the maximum number of bytes that a measurement sends, in both directions.
-func (s *Schedule) Cost() unit.Bytes { return Cost(s.Bytes) }
+func (s *Schedule) Cost(measure string) unit.Bytes {
+	bytes, _ := s.Bounds(measure)
+	return Cost(bytes)
+}
 
 // Cost returns the maximum for a measurement of so many bytes per direction.
 func Cost(bytes unit.Bytes) unit.Bytes { return 2*bytes + Control(bytes) }
@@ -98,8 +115,17 @@ func Cost(bytes unit.Bytes) unit.Bytes { return 2*bytes + Control(bytes) }
 // of so many bytes per direction.
 func Control(bytes unit.Bytes) unit.Bytes { return bytes / control }
 
-// MaxDuration returns the maximum duration of a measurement with its overhead.
-func (s *Schedule) MaxDuration() time.Duration { return 2*time.Duration(s.Time) + overhead }
+// MaxDuration returns the maximum duration of any measurement with its overhead.
+func (s *Schedule) MaxDuration() (longest time.Duration) {
+	longest = MaxDuration(s.Time)
+	for _, m := range s.Measures {
+		longest = max(longest, MaxDuration(m.Time))
+	}
+	return longest
+}
+
+// MaxDuration returns the maximum duration, with its overhead, of a measurement that has a time for each direction.
+func MaxDuration(each Duration) time.Duration { return 2*time.Duration(each) + overhead }
 
 // Day returns the date of now in the schedule's time zone.
 func (s *Schedule) Day(now time.Time) string { return now.In(s.location()).Format(time.DateOnly) }

@@ -29,11 +29,13 @@ const (
 // Send sends a train over the path in direction d. Packets are cut to the MTU of the
 // path; the train in the sample has their real size.
 func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s probe.Sample, err error) {
+	again := unit.Bytes(0)
 	for try := 0; ; try++ {
 		s, err = c.exchange(ctx, d, t)
-		if err != nil || len(s.Flaws) == 0 || try == Retries || s.Bytes() > c.left(d) {
+		if s.Again = again; err != nil || len(s.Flaws) == 0 || try == Retries || s.Bytes() > c.left(d) {
 			return s, err
 		}
+		again += s.Bytes()
 	}
 }
 

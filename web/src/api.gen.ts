@@ -730,6 +730,27 @@ export type ProbeAnswer = {
 	notes?: (string)[];
 };
 	capacity?: ProbeEstimate;
+	/** Burst credits: a limiter whose bucket takes seconds or minutes to empty. Its baseline and bucket are also those of token_rate. */
+	credits?: {
+	/** The rate without tokens, at which they are added. */
+	baseline?: ProbeEstimate;
+	/** The bytes that pass above the baseline. A lower bound until two measurements found the same. */
+	bucket?: ProbeEstimate;
+	/** The rate while the bucket has tokens. */
+	burst?: ProbeEstimate;
+	/** What the bucket held each time that it was emptied, oldest first. */
+	found?: ({
+	at?: string;
+	baseline_bps: number;
+	burst_bps: number;
+	bytes: number;
+})[];
+	held_bytes?: number;
+	held_seconds?: number;
+	/** What passed without a limit, if none was found. */
+	passed_bytes?: number;
+	passed_seconds?: number;
+};
 	flaws?: (string)[];
 	limiter?: {
 	at?: string;
@@ -772,7 +793,7 @@ export type ProbeHost = {
 	/** Names of links that the host shares with the other hosts that have the same name here. */
 	links?: (Name)[];
 };
-export type ProbeMeasure = "path" | "capacity" | "tokenrate" | "limiter" | "available";
+export type ProbeMeasure = "path" | "capacity" | "tokenrate" | "limiter" | "available" | "credits";
 export type ProbeQuiet = {
 	/** The days on which the quiet hours begin. Default every day. */
 	days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
@@ -822,9 +843,13 @@ export type ProbeSchedule = {
 	/** The hosts that take part. Default all hosts. */
 	hosts?: (ProbeHost)[];
 	measures: ({
+	/** The maximum amount in each direction for this measure, instead of that of the schedule. Burst credits need more than their bucket holds. */
+	bytes?: string;
 	/** A duration, such as 15m or 6h. */
 	every: Length;
 	measure: ProbeMeasure;
+	/** The maximum duration of each direction for this measure, instead of that of the schedule. */
+	time?: Length;
 })[];
 	/** The pairs of hosts to measure in both directions, started by the first host. Default all pairs. */
 	pairs?: ((Name)[])[];

@@ -15,7 +15,7 @@ import { bytes, rateText, showBytes, showRate, showSeconds } from "../units";
 
 const measures: { measure: ProbeMeasure; name: string }[] = [
 	{ measure: "available", name: "Available bandwidth" }, { measure: "tokenrate", name: "Token rate" }, { measure: "capacity", name: "Capacity" },
-	{ measure: "limiter", name: "Limiter" }, { measure: "path", name: "Path" },
+	{ measure: "limiter", name: "Limiter" }, { measure: "path", name: "Path" }, { measure: "credits", name: "Burst credits" },
 ];
 
 /** nameOf returns the label of a measure. */
@@ -24,7 +24,7 @@ const nameOf = (measure: string): string => measures.find((m) => m.measure === m
 /** estimate returns the estimated rate of a measurement, in bit/s. */
 function estimate(r: ProbeResult): ProbeEstimate | undefined {
 	const a = r.answer;
-	return r.measure === "capacity" ? a?.capacity : r.measure === "tokenrate" ? a?.token_rate?.rate
+	return r.measure === "capacity" ? a?.capacity : r.measure === "tokenrate" || r.measure === "credits" ? a?.token_rate?.rate
 		: r.measure === "available" ? a?.available?.available : r.measure === "limiter" ? a?.limiter?.bucket?.rate : undefined;
 }
 
