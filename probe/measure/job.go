@@ -67,12 +67,21 @@ func (j Job) Run(ctx context.Context, client *session.Client, target string) (ou
 			}
 			return m.Next(samples)
 		}
-		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) { return j.send(ctx, d, t, spent) }, j.Time, func(s *probe.Sample) { spent += s.Bytes() })
+		send := func(ctx context.Context, t probe.Train) (probe.Sample, error) {
+			if j.OnProgress != nil {
+				j.OnProgress(fmt.Sprintf("%s: %s, %d packets, %s sent", d, t.Purpose, t.Count(), spent))
+			}
+			left, _ := j.Method.Without(sentIn(client, d) - before)
+			client.Limit(max(left.Budget, 1))
+			return j.Send(ctx, d, t)
+		}
+		seen := func(s *probe.Sample) { spent += s.Bytes() }
+		samples, err := path.Run(ctx, next, send, j.Time, seen)
 		answer := j.Method.Estimate(samples)
 		if err == nil && j.Method.Credits {
-			err = j.Method.Drain(ctx, samples, &answer, func(ctx context.Context, t probe.Train) (probe.Sample, error) { return j.send(ctx, d, t, spent) }, j.Time-time.Since(begun),
-				func(s *probe.Sample) { spent += s.Bytes() })
+			err = j.Method.Drain(ctx, samples, &answer, send, j.Time-time.Since(begun), seen)
 		}
+		client.Limit(0)
 		if err == nil && j.Verify != nil {
 			err = j.Verify(begun.Add(j.Time), d, samples, &answer)
 		}
@@ -96,14 +105,6 @@ const (
 	CreditsBudget unit.Bytes = 90_000_000
 	CreditsTime              = 50 * time.Second
 )
-
-// send sends a train after some bytes of others, and reports the progress.
-func (j Job) send(ctx context.Context, d probe.Direction, t probe.Train, spent unit.Bytes) (probe.Sample, error) {
-	if j.OnProgress != nil {
-		j.OnProgress(fmt.Sprintf("%s: %s, %d packets, %s sent", d, t.Purpose, t.Count(), spent))
-	}
-	return j.Send(ctx, d, t)
-}
 
 // sentIn returns what a client has sent or received of trains in a direction, with those that were sent again.
 func sentIn(c *session.Client, d probe.Direction) unit.Bytes {

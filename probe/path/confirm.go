@@ -29,6 +29,9 @@ const (
 	holdPart = 1.07
 	// drainShare is the part of the bytes that a drain train may have: the rest confirms what it shows.
 	drainShare = 0.6
+	// fastHead is the rate of the head of a held train, relative to the rate that it confirms, where a slower one needs more than half of the bytes to empty a bucket,
+	// and headShare the part of them that it may have.
+	fastHead, headShare = 5, 0.65
 	// holdTime and drainTime bound the time of a train, minHeld its packets. Where minHeld packets take longer, slowHeld are sent, so little above the rate that the
 	// queue which they make is no longer (slowQueue).
 	holdTime, drainTime = 130 * time.Millisecond, 250 * time.Millisecond
@@ -292,6 +295,12 @@ func (r *evaluation) quiet() bool {
 	return known && varies < packetTime(r.bound())/2
 }
 
+// emptying returns the rate of a head that empties a bucket, which is part times that of the limiter at most, and its bytes, which are most at most.
+func (r *evaluation) emptying(filled, rate, part, most float64) (fast, bytes float64) {
+	fast = math.Max(math.Min(part*rate, drainPart*r.bound()), holdPart*rate)
+	return fast, math.Min(filled/(1-rate/fast), most)
+}
+
 // nextConfirm returns the next train that confirms or refutes the token rate.
 func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 	if r.Seed || r.Nominal > 0 || !r.TokenRate && !r.Limiter && !r.Available {
@@ -310,17 +319,19 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && (r.limiter().Class != limiter.Xen || r.slow()):
 		// It begins with what empties the bucket that filled since the last train.
 		rate := c.Rate.Value
-		fast := math.Min(2*holdPart*rate, drainPart*r.bound())
-		fast = math.Max(fast, holdPart*rate)
 		filled := rate / 8 * (refill + r.idle()).Seconds()
 		if b := c.Bucket; b.Known() {
 			most := 1.05 * b.Value
 			if b.AtLeast {
-				most = 2 * b.Value // a train that began after a silence emptied it
+				most = math.Max(2*b.Value, 1.05*c.Full()) // a train that began after a silence emptied it
 			}
 			filled = math.Max(math.Min(filled, most), 0)
 		}
-		head := packets(math.Min(filled/(1-rate/fast), float64(share)/2)) + 2
+		fast, bytes := r.emptying(filled, rate, 2*holdPart, float64(share)/2)
+		if bytes == float64(share)/2 {
+			fast, bytes = r.emptying(filled, rate, fastHead, headShare*float64(share)) // fewer bytes empty it, and make a longer queue
+		}
+		head := packets(bytes) + 2
 		part, held, most := holdPart, packets(holdPart*rate/8*holdTime.Seconds()), packets(float64(share))-head
 		switch {
 		case held >= minHeld:

@@ -68,8 +68,13 @@ type Client struct {
 	id            uint64
 	trainNumber   uint32
 	remainingCaps *allowance // nil is no bound
+	budget        unit.Bytes // see Limit; 0 is no bound
 	failed        error
 }
+
+// Limit bounds the layer 2 bytes of each later call of Send, with those that are sent again: a train that an end disturbed is sent again only within it. 0 is no
+// bound.
+func (c *Client) Limit(bytes unit.Bytes) { c.budget = bytes }
 
 // Socket receives the trains of one or more servers.
 type Socket struct {

@@ -32,10 +32,11 @@ func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s 
 	again := unit.Bytes(0)
 	for try := 0; ; try++ {
 		s, err = c.exchange(ctx, d, t)
-		if s.Again = again; err != nil || len(s.Flaws) == 0 || try == Retries || s.Bytes() > c.left(d) {
+		s.Again = again
+		again += s.Bytes()
+		if err != nil || len(s.Flaws) == 0 || try == Retries || s.Bytes() > c.left(d) || c.budget > 0 && again+s.Bytes() > c.budget {
 			return s, err
 		}
-		again += s.Bytes()
 	}
 }
 

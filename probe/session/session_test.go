@@ -249,3 +249,21 @@ func TestRetriesWithinCaps(t *testing.T) {
 		}
 	}
 }
+
+// A train with flaws is sent again as far as the limit of a measurement allows it, and the sample says how much that was.
+func TestRetriesWithinLimit(t *testing.T) {
+	train := probe.Train{Purpose: "test", Parts: []probe.Part{{Count: 2000, Size: 1500, Rate: 10_000 * unit.Gbit}}}
+	c := dial(t, serve(t, "127.0.0.1", &Server{Auth: key, Caps: Default}))
+	for _, d := range probe.Directions {
+		for times, limit := range map[unit.Bytes]unit.Bytes{1: train.Bytes(), 2: 5 * train.Bytes() / 2, 3: 0} {
+			c.Limit(limit)
+			s, err := c.Send(t.Context(), d, train)
+			if err != nil {
+				t.Fatalf("%s: %v", d, err)
+			}
+			if len(s.Flaws) == 0 || s.Again != (times-1)*s.Bytes() {
+				t.Errorf("%s: %s sent before, flaws %q; want the train of %s %d times", d, s.Again, s.Flaws, s.Bytes(), times)
+			}
+		}
+	}
+}

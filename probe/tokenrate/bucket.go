@@ -67,7 +67,7 @@ func size(found []float64, rate float64, alike int) probe.Estimate {
 // bytes before the last. Only the last train emptied it.
 func full(samples []probe.Sample, rate, found float64) float64 {
 	held := func(size float64) float64 {
-		tokens := size
+		tokens := size - float64(samples[0].Again)
 		for i := range samples[:len(samples)-1] {
 			arrived := samples[i].Arrived
 			next := samples[i+1].Arrived
@@ -75,14 +75,14 @@ func full(samples []probe.Sample, rate, found float64) float64 {
 				continue
 			}
 			tokens -= float64((samples[i].Count() - samples[i].Lost()) * samples[i].Parts[0].Frame())
-			tokens = min(size, tokens+rate*math.Max(float64(next[0].At-arrived[0].At), 0)/8e9)
+			tokens = min(size, tokens+rate*math.Max(float64(next[0].At-arrived[0].At), 0)/8e9) - float64(samples[i+1].Again)
 		}
 		return tokens
 	}
 	// The size is at least found, and at most found plus all bytes that were sent before.
-	low, high := found, found
+	low, high := found, found+float64(samples[0].Again)
 	for i := range samples[:len(samples)-1] {
-		high += float64(samples[i].Bytes())
+		high += float64(samples[i].Bytes() + samples[i+1].Again)
 	}
 	for range 60 {
 		if middle := (low + high) / 2; held(middle) < found {

@@ -255,6 +255,7 @@ func (m Ladder) Estimate(samples []probe.Sample) Result {
 	if !r.rated() {
 		return r.last
 	}
+	r.last.full = r.full
 	switch last := r.climbed[len(r.climbed)-1]; {
 	case last.Purpose == drainPurpose:
 		// The trains before it, some of which are not in the samples, sent too much to

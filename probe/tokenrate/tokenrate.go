@@ -31,10 +31,14 @@ type Result struct {
 	sd           float64 // their relative standard deviation
 	crossTraffic bool    // cross traffic was between the packets
 	knee         bool    // the head was faster
+	full         float64 // bytes in the bucket before the first of several trains, of which the last emptied it
 }
 
 // Knee reports whether the head of the train arrived faster than its tail.
 func (r Result) Knee() bool { return r.knee }
+
+// Full returns how many bytes of layer 2 the bucket held before the first of several trains, of which only the last emptied it; 0 if that is not known.
+func (r Result) Full() float64 { return r.full }
 
 // Shared reports whether others' traffic was between the packets that show the rate.
 func (r Result) Shared() bool { return r.crossTraffic }
