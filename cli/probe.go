@@ -80,10 +80,14 @@ Rates are layer 2: IP packets with 14 bytes of Ethernet header each. The interva
 each value is the 90 % confidence interval.
 
 With --server a host of a service measures, with its own /etc/headgate/probe.key.`,
-		Example: fmt.Sprintf("  headgate probe %s server.example.org\n  headgate probe %[1]s 10.0.0.2:4950 --direction out --bytes 2MB --log probe.log -o json\n  headgate probe %[1]s 10.0.0.2 --server default --host web1", m.name),
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 	}
-	var f probeFlags
+	f := probeFlags{bytes: bytesFlag(path.Budget), time: 30 * time.Second}
+	bytes := "2MB"
+	if m.name == "credits" {
+		f.bytes, f.time, bytes = bytesFlag(measure.CreditsBudget), measure.CreditsTime, "2GB"
+	}
+	c.Example = fmt.Sprintf("  headgate probe %s server.example.org\n  headgate probe %[1]s 10.0.0.2:4950 --direction out --bytes %[2]s --log probe.log -o json\n  headgate probe %[1]s 10.0.0.2 --server default --host web1", m.name, bytes)
 	f.add(c)
 	if m.name == "limiter" {
 		c.Flags().DurationVar(&f.watch, "watch", 0, "measure repeatedly for this time, to find changes and periodic extra tokens (65s covers three periods of 20 s); the default of --bytes is then 100MB")
@@ -111,14 +115,6 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 				f.bytes = bytesFlag(measure.WatchBudget)
 			}
 		}
-		if m.name == "credits" {
-			if !c.Flags().Changed("bytes") {
-				f.bytes = bytesFlag(measure.CreditsBudget)
-			}
-			if !c.Flags().Changed("time") {
-				f.time = measure.CreditsTime
-			}
-		}
 		if f.ticks != "" {
 			if f.direction == "out" {
 				return usageError{errors.New("--ticks measures only the inbound direction: remove --direction out"), c.CommandPath()}
@@ -134,14 +130,13 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 
 func (f *probeFlags) add(c *cobra.Command) {
 	f.auth.add(c)
-	f.bytes = bytesFlag(path.Budget)
 	f.direction = "both"
 	f.network = networkFlags(c)
 	c.Flags().Var(enumFlag{&f.direction, []string{"both", "out", "in"}}, "direction", "direction to measure: out is to HOST, in is from HOST")
 	completeFlag(c, "direction", oneOf("both", "out", "in"))
 	methodFlag(c, &f.method, "ours, or the methods of the estimation seed")
 	c.Flags().Var(&f.bytes, "bytes", "send at most this much in each direction")
-	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "measure at most this long in each direction")
+	c.Flags().DurationVar(&f.time, "time", f.time, "measure at most this long in each direction")
 	c.Flags().Var(&f.capacity, "capacity", "use this capacity instead of measuring it")
 	c.Flags().StringVar(&f.log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
 	c.Flags().StringVar(&f.plots, "plots", "", plotsHelp)

@@ -50,7 +50,7 @@ most 90 days.`,
 	}
 	from := c.Flags().String("from", "", "only from this `HOST`")
 	to := c.Flags().String("to", "", "only to this `HOST`")
-	measure := c.Flags().String("measure", "", "only this measure: path, capacity, tokenrate, limiter or available")
+	measure := c.Flags().String("measure", "", "only this measure: path, capacity, tokenrate, limiter, available or credits")
 	all := c.Flags().Bool("all", false, "also older results")
 	since := c.Flags().Duration("since", 0, "only results newer than this, such as 48h")
 	server := query(a, c, func(q request) ([]json.RawMessage, error) {

@@ -21,7 +21,7 @@ import (
 const scheduleExample = `  measures:
     - {measure: tokenrate, every: 6h}    # or path, capacity, limiter, available
     - {measure: available, every: 30m}
-    - {measure: credits, every: 24h, bytes: 200MB, time: 1m}
+    # - {measure: credits, every: 24h}   # burst credits: 90MB in each direction, or the measure's own bytes
   bytes: 5MB            # at most, in each direction of a measurement
   budget: 1GB           # per day and host
   quiet:
@@ -129,8 +129,7 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 	rows := [][]string{{"HOSTS", who}}
 	for _, m := range s.Measures {
 		what := fmt.Sprintf("%s every %v", m.Measure, m.Every)
-		if m.Bytes > 0 || m.Time > 0 {
-			bytes, longest := s.Bounds(m.Measure)
+		if bytes, longest := s.Bounds(m.Measure); bytes != s.Bytes || longest != s.Time {
 			what += fmt.Sprintf(", %v and %v in each direction", bytes, longest)
 		}
 		rows = append(rows, []string{"MEASURE", what})

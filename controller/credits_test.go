@@ -27,7 +27,7 @@ func TestCreditsOverDays(t *testing.T) {
 	if b := a.Credits.Bucket; b.AtLeast || b.Low > 3.0e7 || b.High < 3.0e7 || a.TokenRate == nil || a.TokenRate.Bucket != b {
 		t.Errorf("the bucket is %+v: %s", b, known)
 	}
-	if !a.Credits.Found[2].At.Equal(day.Add(12*time.Hour)) || !a.Credits.Found[1].At.Equal(day.Add(6*time.Hour)) {
+	if !a.Credits.Found[0].At.Equal(day) || !a.Credits.Found[2].At.Equal(day.Add(12*time.Hour)) || !a.Credits.Found[1].At.Equal(day.Add(6*time.Hour)) {
 		t.Errorf("found %+v", a.Credits.Found)
 	}
 	for _, other := range []string{`{"capacity": {"value": 1e9}}`, `7`} {

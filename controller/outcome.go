@@ -72,8 +72,11 @@ func reportedOutcome(r store.ProbeRun, a *agents.ProbeAnswer) outcome {
 // withCredits joins the burst credits of an answer with those that earlier measurements found.
 func withCredits(answer, before json.RawMessage, at time.Time) json.RawMessage {
 	var is, was path.Answer
-	if json.Unmarshal(answer, &is) != nil || is.Credits == nil || json.Unmarshal(before, &was) != nil || was.Credits == nil {
+	if json.Unmarshal(answer, &is) != nil || is.Credits == nil {
 		return answer
+	}
+	if json.Unmarshal(before, &was) != nil {
+		was = path.Answer{} // there is none
 	}
 	is.AddCredits(was, at)
 	joined, err := json.Marshal(is)

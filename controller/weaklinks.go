@@ -340,8 +340,8 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 			last = r
 		}
 	}
-	if baseline.Known() && (!tokens.Known() || tokens.AtLeast && tokens.Value > baseline.Value) {
-		// Short trains passed on the burst credits of a limiter, which shows to a longer transfer.
+	if baseline.Known() && (!tokens.Known() || tokens.Value > baseline.Value) {
+		// Shorter trains passed on the burst credits of a limiter, which shows to a longer transfer.
 		tokens, m.Bytes, m.Took, m.Limited, bounded = baseline, 0, 0, true, false
 	}
 	if tokens.Known() && !certain(tokens) { // only the lower end of its interval says something

@@ -463,28 +463,28 @@ func (e ProbeState) Valid() bool {
 
 // Defines values for ProbeMeasure.
 const (
-	ProbeMeasureAvailable ProbeMeasure = "available"
-	ProbeMeasureCapacity  ProbeMeasure = "capacity"
-	ProbeMeasureCredits   ProbeMeasure = "credits"
-	ProbeMeasureLimiter   ProbeMeasure = "limiter"
-	ProbeMeasurePath      ProbeMeasure = "path"
-	ProbeMeasureTokenrate ProbeMeasure = "tokenrate"
+	Available ProbeMeasure = "available"
+	Capacity  ProbeMeasure = "capacity"
+	Credits   ProbeMeasure = "credits"
+	Limiter   ProbeMeasure = "limiter"
+	Path      ProbeMeasure = "path"
+	Tokenrate ProbeMeasure = "tokenrate"
 )
 
 // Valid indicates whether the value is a known member of the ProbeMeasure enum.
 func (e ProbeMeasure) Valid() bool {
 	switch e {
-	case ProbeMeasureAvailable:
+	case Available:
 		return true
-	case ProbeMeasureCapacity:
+	case Capacity:
 		return true
-	case ProbeMeasureCredits:
+	case Credits:
 		return true
-	case ProbeMeasureLimiter:
+	case Limiter:
 		return true
-	case ProbeMeasurePath:
+	case Path:
 		return true
-	case ProbeMeasureTokenrate:
+	case Tokenrate:
 		return true
 	default:
 		return false
@@ -518,33 +518,6 @@ func (e ProbeQuietDays) Valid() bool {
 	case Tue:
 		return true
 	case Wed:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ProbeRequestMeasure.
-const (
-	ProbeRequestMeasureAvailable ProbeRequestMeasure = "available"
-	ProbeRequestMeasureCapacity  ProbeRequestMeasure = "capacity"
-	ProbeRequestMeasureLimiter   ProbeRequestMeasure = "limiter"
-	ProbeRequestMeasurePath      ProbeRequestMeasure = "path"
-	ProbeRequestMeasureTokenrate ProbeRequestMeasure = "tokenrate"
-)
-
-// Valid indicates whether the value is a known member of the ProbeRequestMeasure enum.
-func (e ProbeRequestMeasure) Valid() bool {
-	switch e {
-	case ProbeRequestMeasureAvailable:
-		return true
-	case ProbeRequestMeasureCapacity:
-		return true
-	case ProbeRequestMeasureLimiter:
-		return true
-	case ProbeRequestMeasurePath:
-		return true
-	case ProbeRequestMeasureTokenrate:
 		return true
 	default:
 		return false
@@ -2009,14 +1982,11 @@ type ProbeReport = map[string]interface{}
 
 // ProbeRequest defines model for ProbeRequest.
 type ProbeRequest struct {
-	Measure ProbeRequestMeasure `json:"measure"`
+	Measure ProbeMeasure `json:"measure"`
 
 	// Peer Address of "headgate probe serve", such as 10.0.0.2:8421.
 	Peer string `json:"peer"`
 }
-
-// ProbeRequestMeasure defines model for ProbeRequest.Measure.
-type ProbeRequestMeasure string
 
 // ProbeResult defines model for ProbeResult.
 type ProbeResult struct {
@@ -2071,7 +2041,7 @@ type ProbeSchedule struct {
 	// Hosts The hosts that take part. Default all hosts.
 	Hosts    *[]ProbeHost `json:"hosts,omitempty"`
 	Measures []struct {
-		// Bytes The maximum amount in each direction for this measure, instead of that of the schedule. Burst credits need more than their bucket holds.
+		// Bytes The maximum amount in each direction for this measure, instead of that of the schedule. Default for credits, which need more than the bucket holds, 90MB.
 		//
 		// Examples: 10GB
 		Bytes *string `json:"bytes,omitempty"`
@@ -2080,7 +2050,7 @@ type ProbeSchedule struct {
 		Every   Length       `json:"every"`
 		Measure ProbeMeasure `json:"measure"`
 
-		// Time The maximum duration of each direction for this measure, instead of that of the schedule.
+		// Time The maximum duration of each direction for this measure, instead of that of the schedule. Default for credits 50s.
 		Time *Length `json:"time,omitempty"`
 	} `json:"measures"`
 

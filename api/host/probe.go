@@ -17,7 +17,7 @@ const pollInterval = 300 * time.Millisecond
 // Probe makes the host measure its path to a peer, and returns the report. show, which may be nil, gets the state of
 // the measurement while it lasts. If ctx ends first, the host continues the measurement.
 func (h Host) Probe(ctx context.Context, measure, peer string, show func(state string)) (r path.Report, err error) {
-	got, err := api.Decode[measurement](h.Client.StartProbe(ctx, h.Name, nil, api.ProbeRequest{Measure: api.ProbeRequestMeasure(measure), Peer: peer}))
+	got, err := api.Decode[measurement](h.Client.StartProbe(ctx, h.Name, nil, api.ProbeRequest{Measure: api.ProbeMeasure(measure), Peer: peer}))
 	for err == nil && (got.State == api.Waiting || got.State == api.Running) {
 		if show != nil {
 			show(string(got.State))

@@ -127,10 +127,15 @@ func (s *Server) pathsOf(ctx context.Context, host string) (map[string][]measure
 	return ways, err
 }
 
-// outlasted reports whether a measurement met no limiter whose burst credits a longer one of the same hosts used up.
+// creditsValid is how long burst credits count beside later measurements that did not use them up.
+const creditsValid = 7 * 24 * time.Hour
+
+// outlasted reports whether a measurement did not meet a limiter whose burst credits a longer one of the same hosts used up.
 func outlasted(m measuredPath, paths []measuredPath) bool {
-	return (!m.answer.TokenRate.Rate.Known() || m.answer.TokenRate.Rate.AtLeast) && slices.ContainsFunc(paths, func(other measuredPath) bool {
-		return other.From == m.From && other.To == m.To && other.answer.Credits != nil && other.answer.Credits.Baseline.Known()
+	is := m.answer.TokenRate.Rate
+	return m.answer.Credits == nil && slices.ContainsFunc(paths, func(other measuredPath) bool {
+		c := other.answer.Credits
+		return other.From == m.From && other.To == m.To && c != nil && c.Baseline.Known() && m.At.Sub(other.At) < creditsValid && (!is.Known() || is.Value > c.Baseline.Value)
 	})
 }
 

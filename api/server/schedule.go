@@ -132,7 +132,7 @@ func (s *Server) GetProbeState(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil && there {
 		now := time.Now()
-		out.Day, out.Quiet = want.Day(now), want.InQuietHours(now, now.Add(want.MaxDuration()))
+		out.Day, out.Quiet = want.Day(now), want.InQuietHours(now, now)
 		docs, _, err = s.Store.All(r.Context(), store.Prefix(store.Probing, "spent"), at)
 		for _, d := range docs {
 			var l schedule.Ledger

@@ -41,6 +41,9 @@ func adversarialLab(d *bench.Draw) bench.Case {
 				}
 				paths, all = append(paths, a), append(all, v)
 			}
+			if len(paths) == 0 {
+				return fmt.Errorf("the emulator was late on all %d paths", late)
+			}
 			sheet := r.Sheet(bench.Ours)
 			setAdversarial(sheet, "lab", paths, all)
 			for _, e := range estimators {

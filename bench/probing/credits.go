@@ -100,7 +100,7 @@ type creditsDay struct {
 	none, answers, emptied  int
 }
 
-// day measures a day of the schedule: everything about the path each hour, its burst credits each six hours. Each measurement is that of the command.
+// day measures a day of the schedule: everything about the path each hour, its burst credits each six hours. The method is that of the command, without the caps of a session and without trains that are sent again.
 func (in instance) day(ctx context.Context, quick bool, d *bench.Draw) (out creditsDay, err error) {
 	hop := link.Spec{Rate: in.burst, Delay: time.Millisecond, Queue: link.Amount{Time: 20 * time.Millisecond}, Bucket: &link.Bucket{Rate: in.baseline, Size: in.bucket}}
 	p := creditsPath{sim.New(sim.Path{Hops: []link.Spec{hop}, Noise: 500 * time.Nanosecond, Skew: d.Uniform(-5e-5, 5e-5)}, d.Seed()), d.Duration(2*time.Millisecond, 200*time.Millisecond)}

@@ -25,6 +25,7 @@
 // Others' traffic uses tokens too. Where it is light the baseline is found, and not the bucket; where it is not, neither is.
 //
 // Bytes and time are those of the bucket: 5 GB at 10 Gbit/s need 6 GB and 5 s, and 32 s to fill again at 1.25 Gbit/s.
-// Meanwhile others have an eighth of the link. A bucket whose rate is above 0.97 * 7/8 of the capacity does not show. A
-// limiter with several buckets of minutes and hours shows the first that a measurement empties.
+// Meanwhile others have an eighth of the link. A bucket whose rate is above 0.97 * 7/8 of the capacity does not show. Of
+// several limiters, or buckets of one, the first shows that the measurement empties: a peak rate above the baseline passes
+// for the baseline, if it is below 0.97 * 7/8 of the capacity.
 package credits

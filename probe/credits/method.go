@@ -2,6 +2,7 @@ package credits
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/probe"
@@ -28,14 +29,16 @@ const (
 	// A train takes gapFactor times the silence before it, and between shortest and longest. A longer one would fill the queue before an empty bucket for longer.
 	gapFactor         = 4
 	shortest, longest = 20 * time.Millisecond, 500 * time.Millisecond
-	// mostBytes bounds a train: the receiver holds it.
-	mostBytes = 128_000_000
+	// mostBytes bounds a train: the receiver holds it, and a server sends no more in a second by default.
+	mostBytes = 100_000_000
 	// holdPart is the rate of a held train relative to the rate that it confirms, and holdTime how long it takes. A head at headPart of the rate empties what the
 	// bucket got since the last train.
 	holdPart, headPart, holdTime = 1.07, 2.14, 200 * time.Millisecond
 	// sameRate is the relative difference up to which two rates are the same. A train beside others' traffic is limited if the second half of it arrived at less than
 	// sharedBelow of the rate at which it was sent.
 	sameRate, sharedBelow = 0.01, 0.9
+	// longestFill bounds a silence (probe.Train.Check).
+	longestFill = time.Hour
 	// fillFactor is how many times the bucket fills in the silence before the next round: others may use some of the tokens.
 	fillFactor = 1.3
 	// rounds is how often the bucket is emptied at most, and mostHolds how many trains may fail to confirm.
@@ -111,7 +114,7 @@ func (r round) found(rate float64) float64 {
 	trains := r.trains[:r.limited+1]
 	last := trains[len(trains)-1]
 	left := func(size float64) float64 {
-		tokens := size - float64(trains[0].Again)
+		tokens := size // it fills again before a train that is sent again after a silence
 		for i, p := range trains[:len(trains)-1] {
 			next := trains[i+1]
 			tokens -= float64(p.Passed)
@@ -144,7 +147,9 @@ func (m Method) Next(seen []Passage) (t probe.Train, ok bool) {
 		return m.train(drainPurpose, fast, fast*shortest.Seconds()/8, left)
 	}
 	last := seen[len(seen)-1]
-	remaining -= float64(last.To-seen[0].From) / 1e9
+	if first := slices.IndexFunc(seen, func(p Passage) bool { return p.Passed > 0 }); first >= 0 {
+		remaining -= float64(last.To-seen[first].From) / 1e9
+	}
 	all := split(seen)
 	now := all[len(all)-1]
 	silence := silenceBefore(now.trains)
@@ -155,7 +160,7 @@ func (m Method) Next(seen []Passage) (t probe.Train, ok bool) {
 		long := math.Min(math.Max(gapFactor*silence, shortest.Seconds()), longest.Seconds())
 		return m.train(drainPurpose, fast, fast*math.Min(long, remaining)/8, left)
 	case !now.confirmed:
-		return m.hold(now.trains[now.limited].Rate, silence, left)
+		return m.hold(now.trains[now.limited].Rate, silence, remaining, left)
 	case len(all) >= rounds || now.shared() || alike(m.contents(all)) > 0:
 		return t, false
 	}
@@ -163,7 +168,7 @@ func (m Method) Next(seen []Passage) (t probe.Train, ok bool) {
 	size := now.found(r.Value)
 	fill := fillFactor * size * 8 / r.Value
 	need := size / (1 - r.Value/fast)
-	if fill+need*8/fast > remaining || unit.Bytes(need*1.1) > left {
+	if fill+need*8/fast > remaining || secondsOf(fill) > longestFill || unit.Bytes(need*1.1) > left {
 		return t, false
 	}
 	t, ok = m.train(drainPurpose, fast, math.Min(fast*shortest.Seconds()/8, need/2), left)
@@ -191,17 +196,17 @@ func (m Method) train(purpose string, rate, bytes float64, left unit.Bytes) (t p
 	return t, t.Bytes() <= left
 }
 
-// hold returns the train that confirms a rate.
-func (m Method) hold(rate, silence float64, left unit.Bytes) (t probe.Train, ok bool) {
+// hold returns the train that confirms a rate, within a time in s and bytes.
+func (m Method) hold(rate, silence, remaining float64, left unit.Bytes) (t probe.Train, ok bool) {
 	fast := math.Min(headPart*rate, drainPart*m.Capacity)
 	fast = math.Max(fast, holdPart*rate)
 	head := int(1.5*rate/8*silence/(1-rate/fast))/frame + 2
-	held := max(int(holdPart*rate/8*holdTime.Seconds())/frame, minPackets)
+	held := max(min(int(holdPart*rate/8*holdTime.Seconds()), mostBytes/2)/frame, minPackets)
 	t = probe.Train{Purpose: holdPurpose, Parts: []probe.Part{
 		{Count: head, Size: frame - probe.Overhead, Rate: unit.Rate(fast)},
 		{Count: held, Size: frame - probe.Overhead, Rate: unit.Rate(holdPart * rate)},
 	}}
-	return t, t.Bytes() <= left
+	return t, t.Bytes() <= min(left, mostBytes) && float64(t.Bytes())*8/rate <= remaining
 }
 
 // contents returns what each round found in the bucket, in bytes of layer 2.

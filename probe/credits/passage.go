@@ -19,10 +19,13 @@ type Passage struct {
 	From, To int64
 	// Sent and Passed are layer 2 bytes. Again is those of the same train that were sent before it, because an end disturbed them.
 	Sent, Passed, Again unit.Bytes
+	// Held is the layer 2 bytes of the held part of a train that arrived, and HeldSeconds how long they took.
+	Held        unit.Bytes
+	HeldSeconds float64
 	// Offered is the rate at which the train, or its held part, was sent, in bit/s of layer 2.
 	Offered float64
-	// Rate is the rate at which the train ended, or its held part arrived, in bit/s of layer 2. Limiter is the rate of the limiter that its packets show, whatever others' packets are between
-	// them; it is not known if they show none.
+	// Rate is the rate at which the train ended, or its held part arrived, in bit/s of layer 2. Limiter is the rate of the limiter that its packets show, whatever
+	// others' packets are between them; it is not known if they show none.
 	Rate    float64
 	Limiter probe.Estimate
 	// Limited is set if the train ended slower than it was sent. Shared is set if others' packets may be what slowed it.
@@ -48,6 +51,9 @@ func Read(s *probe.Sample, capacity float64) Passage {
 		parts := s.Split()
 		s = &parts[len(parts)-1]
 		p.Offered = float64(s.Parts[0].Rate)
+		if n := len(s.Arrived); n > 0 {
+			p.Held, p.HeldSeconds = unit.Bytes(n*s.Parts[0].Frame()), float64(s.Arrived[n-1].At-s.Arrived[0].At)/1e9
+		}
 	}
 	r := tokenrate.Estimate(s, capacity)
 	p.Rate, p.Limiter = s.TailRate(), r.Rate
@@ -55,7 +61,7 @@ func Read(s *probe.Sample, capacity float64) Passage {
 		p.Limiter = probe.NoEstimate("others' traffic hides it")
 	}
 	if p.Shared = r.Shared() || !p.Limiter.Known(); p.Shared && !p.Hold {
-		p.Limited = len(s.Arrived) >= minPackets && p.Rate < sharedBelow*p.Offered
+		p.Limited = len(s.Arrived) >= minPackets && p.Rate > 0 && p.Rate < sharedBelow*p.Offered
 		return p
 	}
 	if !p.Hold {
@@ -67,6 +73,3 @@ func Read(s *probe.Sample, capacity float64) Passage {
 	}
 	return p
 }
-
-// seconds is how long a train took to arrive.
-func (p Passage) seconds() float64 { return float64(p.To-p.From) / 1e9 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"headgate.dev/headgate/probe"
-	"headgate.dev/headgate/unit"
 )
 
 // Result is the burst credits of one direction of a path. Rates are bit/s of layer 2.
@@ -18,11 +17,11 @@ type Result struct {
 	// Bucket is the bytes that pass above the baseline. It is a lower bound until two measurements found the same.
 	Bucket probe.Estimate `json:"bucket"`
 	// Passed is the layer 2 bytes that passed without a limit, if none was found, and PassedSeconds how long they took.
-	Passed        unit.Bytes `json:"passed_bytes,omitempty"`
-	PassedSeconds float64    `json:"passed_seconds,omitempty"`
+	Passed        int64   `json:"passed_bytes,omitempty"`
+	PassedSeconds float64 `json:"passed_seconds,omitempty"`
 	// Held is the layer 2 bytes, and HeldSeconds the time, for which trains a little faster than the baseline arrived at it.
-	Held        unit.Bytes `json:"held_bytes,omitempty"`
-	HeldSeconds float64    `json:"held_seconds,omitempty"`
+	Held        int64   `json:"held_bytes,omitempty"`
+	HeldSeconds float64 `json:"held_seconds,omitempty"`
 	// Found is what the bucket held each time that it was emptied, oldest first.
 	Found []Found `json:"found,omitempty"`
 }
@@ -67,7 +66,7 @@ func (m Method) Estimate(seen []Passage, burst probe.Estimate) Result {
 	for _, one := range all {
 		if one.confirmed {
 			p := one.trains[len(one.trains)-1]
-			r.Held, r.HeldSeconds = r.Held+p.Sent, r.HeldSeconds+p.seconds()
+			r.Held, r.HeldSeconds = r.Held+int64(p.Held), r.HeldSeconds+p.HeldSeconds
 		}
 	}
 	if len(r.Found) == 0 {
@@ -80,18 +79,26 @@ func (m Method) Estimate(seen []Passage, burst probe.Estimate) Result {
 
 // unlimited notes what passed without a limit, and says so.
 func (m Method) unlimited(r *Result, all []round) string {
+	passed, from, to := int64(0), int64(0), int64(0)
 	for _, one := range all {
 		for _, p := range one.trains {
-			if p.Limited || p.Hold || p.Passed == 0 {
-				return "trains were slowed, and a longer one did not confirm a limiter: others' traffic slowed them, or it takes longer to show"
+			switch {
+			case p.Hold:
+				return "trains were slowed, and one that was to confirm a limiter was not: others' traffic slowed them, or a limiter takes longer to show"
+			case p.Limited:
+				return "a train was slowed, and bytes or time did not allow another one that confirms a limiter: raise bytes or time"
+			case p.Passed == 0:
+				continue
+			case passed == 0:
+				from = p.From
 			}
-			r.Passed += p.Passed
+			passed, to = passed+int64(p.Passed), p.To
 		}
-		r.PassedSeconds += float64(one.trains[len(one.trains)-1].To-one.trains[0].From) / 1e9
 	}
-	if r.Passed == 0 {
+	if passed == 0 {
 		return "no packets arrived"
 	}
+	r.Passed, r.PassedSeconds = passed, float64(to-from)/1e9
 	return fmt.Sprintf("no limiter below %s within %s: raise bytes or time for a larger bucket", probe.FormatRate(belowSent*drainPart*m.Capacity), probe.FormatBytes(float64(r.Passed)))
 }
 
@@ -127,14 +134,15 @@ func (r Result) Add(before Result, at time.Time) Result {
 			r.Found[i].At = at
 		}
 	}
+	another := r.Baseline.Known() && before.Baseline.Known() && math.Abs(r.Baseline.Value/before.Baseline.Value-1) > sameLimiter
 	switch {
-	case len(before.Found) == 0:
+	case len(before.Found) == 0 || another:
 		return r
 	case len(r.Found) == 0 && !r.passes(before):
 		// It was not long enough to empty the bucket, or others' traffic hides its size.
 		before.Passed, before.PassedSeconds = r.Passed, r.PassedSeconds
 		return before
-	case len(r.Found) == 0 || math.Abs(r.Baseline.Value/before.Baseline.Value-1) > sameLimiter:
+	case len(r.Found) == 0:
 		return r
 	}
 	r.Found = append(slices.Clone(before.Found), r.Found...)
@@ -144,9 +152,9 @@ func (r Result) Add(before Result, at time.Time) Result {
 	return r
 }
 
-// passes reports whether more passed than the limiter that was found before allows.
+// passes reports whether more passed than a limiter allows whose size is known.
 func (r Result) passes(before Result) bool {
-	return before.Bucket.Known() && float64(r.Passed) > gone*(before.Bucket.Value+before.Baseline.Value/8*r.PassedSeconds)
+	return before.Bucket.Known() && !before.Bucket.AtLeast && float64(r.Passed) > gone*(before.Bucket.Value+before.Baseline.Value/8*r.PassedSeconds)
 }
 
 // Lasts returns how long a transfer has the burst rate from a full bucket, and Fills how long an idle path takes to fill an empty one; 0 if that is not known.

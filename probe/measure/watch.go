@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -44,7 +45,13 @@ func Watch(ctx context.Context, h Host, directions []probe.Direction, m limiter.
 			}
 			log, closeLog = l, closer
 		}
-		return out.watch(ctx, m, Logged(client, log), d, o)
+		send, left := Logged(client, log), cmp.Or(m.Budget, WatchBudget)
+		return out.watch(ctx, m, func(ctx context.Context, d probe.Direction, t probe.Train) (probe.Sample, error) {
+			client.Limit(max(left, 1))
+			s, err := send(ctx, d, t)
+			left -= min(left, s.Bytes()+s.Again)
+			return s, err
+		}, d, o)
 	}
 	var failure error
 	for _, d := range directions {

@@ -85,7 +85,7 @@ func Run(ctx context.Context, input io.Reader, out io.Writer) error {
 // caps returns the limits of what client and server send.
 func (r Request) caps() session.Caps {
 	rate := session.Default.Rate
-	if r.Bytes > session.Default.Bytes { // burst credits of gigabytes
+	if r.Bytes >= session.Default.Bytes { // burst credits of gigabytes
 		rate = fastest
 	}
 	return session.Caps{Bytes: r.Bytes, Rate: rate, Time: 2*r.Time + handshakeTime}

@@ -32,6 +32,8 @@ const (
 	// fastHead is the rate of the head of a held train, relative to the rate that it confirms, where a slower one needs more than half of the bytes to empty a bucket,
 	// and headShare the part of them that it may have.
 	fastHead, headShare = 5, 0.65
+	// heldShare is the part of the bytes that the held part may have: if it shows another rate, the rest confirms that one.
+	heldShare = 0.4
 	// holdTime and drainTime bound the time of a train, minHeld its packets. Where minHeld packets take longer, slowHeld are sent, so little above the rate that the
 	// queue which they make is no longer (slowQueue).
 	holdTime, drainTime = 130 * time.Millisecond, 250 * time.Millisecond
@@ -335,7 +337,7 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 		part, held, most := holdPart, packets(holdPart*rate/8*holdTime.Seconds()), packets(float64(share))-head
 		switch {
 		case held >= minHeld:
-			held = min(held, most)
+			held = min(held, most, max(packets(heldShare*float64(share)), slowHeld))
 		case !c.Policed || r.quiet(): // so few packets do not tell a policer from others' traffic
 			held, part = slowHeld, math.Min(part, 1+slowQueue.Seconds()*rate/8/float64(slowHeld*frame))
 		}

@@ -106,26 +106,13 @@ func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 func (m Method) Estimate(samples []probe.Sample) Answer {
 	r := m.read(samples)
 	a := Answer{}
-	sent, lost := 0, 0
-	for i := range samples {
-		s := &samples[i]
-		a.Bytes += s.Bytes() + s.Again
-		sent, lost = sent+s.Count(), lost+s.Lost()
-		for _, p := range s.Parts {
-			a.Packet = max(a.Packet, p.Size)
-		}
-		for _, f := range s.Flaws {
-			if !slices.Contains(a.Flaws, f) {
-				a.Flaws = append(a.Flaws, f)
-			}
-		}
-	}
 	if r.slow() { // a long transfer has full packets
-		a.Packet = max(a.Packet, fullPacket)
+		a.Packet = fullPacket
 	}
-	if sent > 0 {
-		a.Lost = float64(lost) / float64(sent)
-		a.LayerThree = float64(a.Packet) / float64(a.Packet+probe.Overhead)
+	all := counted{a: &a}
+	for i := range samples {
+		a.Bytes += samples[i].Bytes() + samples[i].Again
+		all.add(&samples[i])
 	}
 	if m.Capacity || m.KnownCapacity == 0 {
 		c := r.capacity()
@@ -161,6 +148,30 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	return a
 }
 
+// counted counts packets for an answer.
+type counted struct {
+	a          *Answer
+	sent, lost int
+}
+
+// add adds what a sample says about packets and the ends.
+func (c *counted) add(s *probe.Sample) {
+	c.sent, c.lost = c.sent+s.Count(), c.lost+s.Lost()
+	for _, p := range s.Parts {
+		c.a.Packet = max(c.a.Packet, p.Size)
+	}
+	for _, f := range s.Flaws {
+		if !slices.Contains(c.a.Flaws, f) {
+			c.a.Flaws = append(c.a.Flaws, f)
+		}
+	}
+	c.a.Lost = float64(c.lost) / float64(c.sent)
+	c.a.LayerThree = float64(c.a.Packet) / float64(c.a.Packet+probe.Overhead)
+}
+
+// nearlyCapacity is the part of the capacity above which a train met no limiter.
+const nearlyCapacity = 0.85
+
 // hold says for how many bytes trains passed at what the answer has as the available bandwidth, and as a bound of the token rate.
 func (a *Answer) hold(samples []probe.Sample) {
 	longest := func(rate float64) (b unit.Bytes) {
@@ -176,9 +187,9 @@ func (a *Answer) hold(samples []probe.Sample) {
 	}
 	if r := a.TokenRate; r != nil && r.Rate.Known() && r.Rate.AtLeast {
 		r.Held = longest(r.Rate.Value * (1 - sameRate))
-		if l := a.Limiter; l != nil && l.Class == limiter.None {
-			l.Held = r.Held
-		}
+	}
+	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() {
+		l.Held = longest(nearlyCapacity * c.Low)
 	}
 }
 

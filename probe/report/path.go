@@ -121,7 +121,14 @@ var answerRows = []struct {
 		if c == nil || !c.Baseline.Known() {
 			return ""
 		}
-		return fmt.Sprintf("%s for %v, then %s; fills in %v", rateText(c.Burst), short(c.Lasts()), probe.FormatRate(c.Baseline.Value), short(c.Fills()))
+		if !c.Bucket.Known() {
+			return fmt.Sprintf("%s, then %s", rateText(c.Burst), probe.FormatRate(c.Baseline.Value))
+		}
+		atLeast := ""
+		if c.Bucket.AtLeast {
+			atLeast = "at least "
+		}
+		return fmt.Sprintf("%s for %s%v, then %s; fills in %[2]s%[5]v", rateText(c.Burst), atLeast, short(c.Lasts()), probe.FormatRate(c.Baseline.Value), short(c.Fills()))
 	}},
 	{"lost", func(a *path.Answer) string {
 		if a.Lost == 0 {

@@ -24,8 +24,8 @@ const (
 	minBytes, maxBytes unit.Bytes = 200_000, 200_000_000
 	minTime, maxTime              = time.Second, time.Minute
 	// Burst credits of gigabytes take minutes to fill again.
-	creditsBytes             unit.Bytes = 100_000_000_000
-	creditsTime                         = 10 * time.Minute
+	maxCreditsBytes          unit.Bytes = 100_000_000_000
+	maxCreditsTime                      = 10 * time.Minute
 	minInterval, maxInterval            = time.Minute, 31 * 24 * time.Hour
 )
 
@@ -129,8 +129,8 @@ func (s *Schedule) checkMeasures(wrong reportFunc) {
 			wrong(at+".every", "%v is out of range: use %v to %v", m.Every, Duration(minInterval), Duration(maxInterval))
 		}
 		mostBytes, mostTime := maxBytes, maxTime
-		if m.Measure == "credits" {
-			mostBytes, mostTime = creditsBytes, creditsTime
+		if m.Measure == credits {
+			mostBytes, mostTime = maxCreditsBytes, maxCreditsTime
 		}
 		checkBounds(wrong, at+".", cmp.Or(m.Bytes, minBytes), cmp.Or(m.Time, Duration(minTime)), mostBytes, mostTime)
 	}

@@ -38,7 +38,7 @@ type Run struct {
 
 // Next returns the tasks that begin now.
 func (s *Schedule) Next(now time.Time, st State) (start []Task) {
-	if s.InQuietHours(now, now.Add(s.MaxDuration())) {
+	if s.InQuietHours(now, now) {
 		return nil
 	}
 	used := map[string]bool{}
@@ -49,7 +49,7 @@ func (s *Schedule) Next(now time.Time, st State) (start []Task) {
 		switch {
 		case len(st.Running)+len(start) >= maxConcurrent:
 			return start
-		case st.Unavailable[t.From] || st.Unavailable[t.To] || !s.withinBudget(t, st, now):
+		case st.Unavailable[t.From] || st.Unavailable[t.To] || !s.withinBudget(t, st, now) || s.InQuietHours(now, now.Add(s.duration(t.Measure))):
 			continue // it blocks no other task
 		case slices.ContainsFunc(s.needs(t), func(n string) bool { return used[n] }):
 			s.take(used, t) // reserve all that it needs, also what is free now
@@ -110,7 +110,7 @@ func (s *Schedule) CanStart(now time.Time, t Task, st State) bool {
 	for _, r := range st.Running {
 		s.take(used, r.Task)
 	}
-	return !s.InQuietHours(now, now.Add(s.MaxDuration())) && len(st.Running) < maxConcurrent && s.withinBudget(t, st, now) &&
+	return !s.InQuietHours(now, now.Add(s.duration(t.Measure))) && len(st.Running) < maxConcurrent && s.withinBudget(t, st, now) &&
 		!slices.ContainsFunc(s.needs(t), func(n string) bool { return used[n] })
 }
 

@@ -16,6 +16,9 @@ const (
 	// probe".
 	defaultBytes unit.Bytes    = 10_000_000
 	defaultTime  time.Duration = 30 * time.Second
+	// creditsBytes and creditsTime are those of burst credits, as in "headgate probe credits": a measurement has to empty a bucket.
+	creditsBytes unit.Bytes    = 90_000_000
+	creditsTime  time.Duration = 50 * time.Second
 	// control is the bytes of a direction divided by the bytes that the control
 	// connection of a measurement may carry, about 20 bytes for each packet.
 	control = 4
@@ -31,7 +34,10 @@ const (
 )
 
 // Measures are the valid values of Measure.Measure.
-var Measures = []string{"path", "capacity", "tokenrate", "limiter", "available", "credits"}
+var Measures = []string{"path", "capacity", "tokenrate", "limiter", "available", credits}
+
+// credits is the measure of burst credits.
+const credits = "credits"
 
 // Schedule is the configuration of the periodic measurements.
 type Schedule struct {
@@ -41,7 +47,7 @@ type Schedule struct {
 	Pairs [][2]string `json:"pairs,omitempty"`
 	// Measures are measured on each pair.
 	Measures []Measure `json:"measures"`
-	// Bytes and Time bound one direction of a measurement, unless the measure has its own.
+	// Bytes and Time bound one direction of a measurement. Burst credits have 90 MB and 50 s instead, and a measure may have its own.
 	Bytes unit.Bytes `json:"bytes,omitempty"`
 	Time  Duration   `json:"time,omitempty"`
 	// Budget bounds the bytes of measurements at a host per day, in both directions.
@@ -94,12 +100,16 @@ func (s Schedule) WithDefaults() Schedule {
 
 // Bounds returns the maximum bytes and time of one direction of a measure.
 func (s *Schedule) Bounds(measure string) (unit.Bytes, Duration) {
+	bytes, longest := s.Bytes, s.Time
+	if measure == credits {
+		bytes, longest = creditsBytes, Duration(creditsTime)
+	}
 	for _, m := range s.Measures {
 		if m.Measure == measure {
-			return cmp.Or(m.Bytes, s.Bytes), cmp.Or(m.Time, s.Time)
+			return cmp.Or(m.Bytes, bytes), cmp.Or(m.Time, longest)
 		}
 	}
-	return s.Bytes, s.Time
+	return bytes, longest
 }
 
 // Cost returns the maximum number of bytes that a measurement sends, in both directions.
@@ -117,11 +127,16 @@ func Control(bytes unit.Bytes) unit.Bytes { return bytes / control }
 
 // MaxDuration returns the maximum duration of any measurement with its overhead.
 func (s *Schedule) MaxDuration() (longest time.Duration) {
-	longest = MaxDuration(s.Time)
 	for _, m := range s.Measures {
-		longest = max(longest, MaxDuration(m.Time))
+		longest = max(longest, s.duration(m.Measure))
 	}
 	return longest
+}
+
+// duration returns the maximum duration of a measure with its overhead.
+func (s *Schedule) duration(measure string) time.Duration {
+	_, longest := s.Bounds(measure)
+	return MaxDuration(longest)
 }
 
 // MaxDuration returns the maximum duration, with its overhead, of a measurement that has a time for each direction.

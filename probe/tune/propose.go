@@ -3,6 +3,7 @@ package tune
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/path"
@@ -123,6 +124,10 @@ func ReduceBy(rate float64, margin unit.Share) unit.Rate {
 func (d Direction) notes(a *path.Answer, r probe.Estimate, limit unit.Rate) (notes []string) {
 	if low := lowEnd(r); low < r.Value*(1-wideInterval) {
 		notes = append(notes, fmt.Sprintf("token rate is uncertain, from %s to %s, and the limit is below the lower end: measure again when the path is idle", probe.FormatRate(low), probe.FormatRate(r.High)))
+	}
+	if c := a.Credits; c != nil && !c.Bucket.AtLeast && c.Lasts() > 0 {
+		notes = append(notes, fmt.Sprintf("limit is that of a transfer which has used the path's burst credits: after it was idle for %v the path has %s for %v, of which nothing is used with this limit",
+			c.Fills().Round(time.Millisecond), probe.FormatRate(c.Burst.Value), c.Lasts().Round(time.Millisecond)))
 	}
 	if d.Burst == nil {
 		return notes

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/credits"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/tokenrate"
 	"headgate.dev/headgate/probe/tune"
@@ -23,6 +24,9 @@ func TestPropose(t *testing.T) {
 	joint.TokenRate.Joint = &tokenrate.Joint{Rate: 9.5e8, Bytes: 3_000_000, Took: 0.1}
 	tiny := rate(probe.Estimate{Value: 5e8, Low: 4.99e8, High: 5.01e8})
 	tiny.TokenRate.Bucket = probe.Estimate{Value: 1600}
+	burst := rate(probe.Estimate{Value: 7.5e8, Low: 7.5e8, High: 7.5e8})
+	burst.TokenRate.Bucket = probe.Estimate{Value: 3e7}
+	burst.Credits = &credits.Result{Burst: probe.Estimate{Value: 5e9}, Baseline: burst.TokenRate.Rate, Bucket: burst.TokenRate.Bucket}
 	for name, c := range map[string]struct {
 		a       *path.Answer
 		inForce unit.Rate
@@ -34,6 +38,7 @@ func TestPropose(t *testing.T) {
 		"four digits, down":   {rate(probe.Estimate{Value: 123_456_789, Low: 123_456_789, High: 123_456_789}), 0, 122_200 * unit.Kbit, ""},
 		"wide":                {rate(probe.Estimate{Value: 1e8, Low: 8e7, High: 1.2e8}), 0, 79_200 * unit.Kbit, "from 80.00Mbit to 120.0Mbit"},
 		"a tiny bucket":       {tiny, 0, 494 * unit.Mbit, "is smaller than Headgate's burst of 37.2kB"},
+		"burst credits":       {burst, 0, 742_500 * unit.Kbit, "after it was idle for 320ms the path has 5.000Gbit for 56ms"},
 		"no limit":            {joint, 0, 0, "at least 950.0Mbit, or a bucket that 3MB do not empty: write --bytes 400MB"},
 		"others":              {rate(probe.Estimate{Value: 5e8, Low: 5e8, AtLeast: true}), 0, 0, "cross traffic"},
 		"not measured":        {nil, 0, 0, "not measured"},

@@ -22,7 +22,7 @@ func TestProbeCredits(t *testing.T) {
 		p := probeLab(t, link.Spec{Rate: 200 * unit.Mbit, Bucket: &link.Bucket{Rate: baseline, Size: bucket}}, link.Spec{Rate: 200 * unit.Mbit})
 		log := filepath.Join(p.dir, "log")
 		for _, args := range [][]string{
-			{"probe", "credits", "10.0.0.2", "--bytes", "40MB", "--direction", "out", "--log", log, "-o", "json", "--key-file", p.key()},
+			{"probe", "credits", "10.0.0.2", "--bytes", "80MB", "--direction", "out", "--log", log, "-o", "json", "--key-file", p.key()},
 			{"probe", "replay", log, "-o", "json"},
 		} {
 			out, err := p.command(p.client, args...).Output()
@@ -49,7 +49,7 @@ func TestProbeCredits(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), ", then 30.") || !strings.Contains(string(out), "fills in 3.") {
 			t.Errorf("%v: %s", err, out)
 		}
-		out, err = p.command(p.client, "probe", "credits", "10.0.0.2", "--bytes", "6MB", "--direction", "in", "--key-file", p.key()).Output()
+		out, err = p.command(p.client, "probe", "credits", "10.0.0.2", "--bytes", "6MB", "--direction", "in", "--capacity", "200Mbit", "--key-file", p.key()).Output()
 		if err != nil || !strings.Contains(string(out), "no limiter below ") || !strings.Contains(string(out), "raise bytes or time for a larger bucket") {
 			t.Errorf("%v: %s", err, out)
 		}

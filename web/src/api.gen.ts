@@ -804,7 +804,7 @@ export type ProbeQuiet = {
 /** The result of a measurement on demand. */
 export type ProbeReport = Record<string, unknown>;
 export type ProbeRequest = {
-	measure: "path" | "capacity" | "tokenrate" | "limiter" | "available";
+	measure: ProbeMeasure;
 	/** Address of "headgate probe serve", such as 10.0.0.2:8421. */
 	peer: string;
 };
@@ -843,12 +843,12 @@ export type ProbeSchedule = {
 	/** The hosts that take part. Default all hosts. */
 	hosts?: (ProbeHost)[];
 	measures: ({
-	/** The maximum amount in each direction for this measure, instead of that of the schedule. Burst credits need more than their bucket holds. */
+	/** The maximum amount in each direction for this measure, instead of that of the schedule. Default for credits, which need more than the bucket holds, 90MB. */
 	bytes?: string;
 	/** A duration, such as 15m or 6h. */
 	every: Length;
 	measure: ProbeMeasure;
-	/** The maximum duration of each direction for this measure, instead of that of the schedule. */
+	/** The maximum duration of each direction for this measure, instead of that of the schedule. Default for credits 50s. */
 	time?: Length;
 })[];
 	/** The pairs of hosts to measure in both directions, started by the first host. Default all pairs. */

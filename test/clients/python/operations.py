@@ -35,7 +35,7 @@ from headgate.api.reservations import (
 from headgate.api.service import get_health
 from headgate.models import (
     Collective, Connection, Direction, DirectionName, Exclusions, Group, GroupPatch, Host, Interface, LoginBody, NetworkConfig, NetworkPortID,
-    NewReservation, ProbeHost, ProbeMeasure, ProbeQuiet, ProbeQuietDaysItem, ProbeRequest, ProbeRequestMeasure, ProbeSchedule,
+    NewReservation, ProbeHost, ProbeMeasure, ProbeQuiet, ProbeQuietDaysItem, ProbeRequest, ProbeSchedule,
     ProbeScheduleMeasuresItem, Problem, ReservationEnd, ReservationRequest, RestoreConfirmation, Role, RollBackBody, Selector, SignCertificateBody, SignSwitchCertificateBody, Tenant, TokenRequest,
 )
 from headgate.types import UNSET
@@ -226,7 +226,7 @@ equal("the usage of others", [u.name for u in call(operator, list_reservation_us
 call(operator, delete_reservation, "-", "backup")
 
 # Measurements.
-started = call(operator, start_probe, HOST, body=ProbeRequest(measure=ProbeRequestMeasure.PATH, peer="10.0.0.9:8421"))
+started = call(operator, start_probe, HOST, body=ProbeRequest(measure=ProbeMeasure.PATH, peer="10.0.0.9:8421"))
 probe = until(lambda p: p.state == "done", operator, get_probe, HOST, started.id)
 equal("the result", probe.result.to_dict(), {"peer": "10.0.0.9:8421"})
 call(operator, put_probe_schedule, body=ProbeSchedule(

@@ -175,7 +175,7 @@ function form(before: ProbeSchedule | undefined, etag: string): void {
 	f.addEventListener("submit", (e) => {
 		e.preventDefault();
 		void runAction(submit, async () => {
-			const doc: ProbeSchedule = { ...before, measures: every.filter((m) => m.input.value.trim() !== "").map((m) => ({ measure: m.measure, every: m.input.value.trim() })), budget: budget.value.trim() };
+			const doc: ProbeSchedule = { ...before, measures: every.filter((m) => m.input.value.trim() !== "").map((m) => ({ ...before?.measures.find((b) => b.measure === m.measure), measure: m.measure, every: m.input.value.trim() })), budget: budget.value.trim() };
 			let after = "";
 			try {
 				after = (await putProbeSchedule(doc, before ? { ifMatch: etag } : {})).etag;
