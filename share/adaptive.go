@@ -62,6 +62,7 @@ type Adaptive struct {
 	frame   unit.Rate
 	ends    []unit.Rate // of the next cycle, nil if they are not known
 	wants   []unit.Rate // for the next cycle, nil if nothing is known
+	drops   []bool      // of the ended cycle, nil if they are not known
 	busy    []bool      // by link: flows claim more than half of it
 	// free is what links are to leave free until the next call of Drain, nil for nothing, and drained reports that some do in this cycle.
 	free    []unit.Rate
@@ -81,6 +82,7 @@ var (
 	_ Drainer  = (*Adaptive)(nil)
 	_ Wanter   = (*Adaptive)(nil)
 	_ Riser    = (*Adaptive)(nil)
+	_ Dropper  = (*Adaptive)(nil)
 )
 
 // NewAdaptive returns a scheme without flows. A limit rises only by more than the quantum, a part
@@ -100,6 +102,9 @@ func (a *Adaptive) Want(least []unit.Rate) { a.wants = least }
 
 // Drain implements Drainer.
 func (a *Adaptive) Drain(free []unit.Rate) { a.free = free }
+
+// Drop implements Dropper.
+func (a *Adaptive) Drop(dropped []bool) { a.drops = dropped }
 
 // Rise implements Riser.
 func (a *Adaptive) Rise(seen []unit.Rate) []unit.Rate {
@@ -202,6 +207,9 @@ func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
 	}
 	checkOffered(ends, len(a.flows))
 	for i, f := range a.net.Flows {
+		if a.flows[i].lossless++; i >= len(a.drops) || a.drops[i] {
+			a.flows[i].lossless = 0
+		}
 		if !fresh[i] {
 			a.flows[i].next(float64(offered[i]), float64(ends[i]), float64(a.limits[i]), float64(reservation(f)), a.floors[i])
 		}
@@ -215,7 +223,7 @@ func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
 			a.flows[i].wants = float64(a.wants[i])
 		}
 	}
-	a.ends, a.wants = nil, nil
+	a.ends, a.wants, a.drops = nil, nil, nil
 }
 
 // Changed returns the indices of the flows whose limit the last call of Cycle or SetNetwork

@@ -338,3 +338,25 @@ func TestRiseOfBestEffort(t *testing.T) {
 		t.Errorf("in the cycle after it they are %v", now)
 	}
 }
+
+// TestAdaptiveLossless: a TCP connection that varies and loses nothing at its limit has what it offers, and one that loses packets has a margin for what varies.
+func TestAdaptiveLossless(t *testing.T) {
+	for _, lossless := range []bool{true, false} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		a := NewAdaptive(DefaultQuantum)
+		a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 20 * unit.Mbit, Class: 1}, ReservedFlow{Unresponsive: true}))
+		sum := 0.
+		for cycle := range 600 {
+			if lossless {
+				a.Drop([]bool{false, true})
+			}
+			a.Cycle([]unit.Rate{unit.Rate(30e6 * (1 + 0.04*rnd.NormFloat64())), 100 * unit.Mbit})
+			if cycle >= 100 {
+				sum += float64(a.Claim(0)) / 500 / 30e6
+			}
+		}
+		if more := sum - 1; lossless && more > 0.015 || !lossless && more < 0.03 {
+			t.Errorf("lossless %v: the claim is %.3f of what it offers", lossless, sum)
+		}
+	}
+}

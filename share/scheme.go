@@ -101,6 +101,12 @@ type Drainer interface {
 	Drain(free []unit.Rate)
 }
 
+// Dropper is a Scheme that can use which flows lose packets at their limits.
+type Dropper interface {
+	// Drop tells the next Cycle or CycleOn, in the order of its offered rates, which flows lost packets at their limits. Without it all may have.
+	Drop(dropped []bool)
+}
+
 // CycleOn replaces the network of a scheme and ends a cycle.
 func CycleOn(s Scheme, n ReservedNetwork, offered []unit.Rate) (limits []unit.Rate) {
 	if r, ok := s.(Replacer); ok {

@@ -271,5 +271,10 @@ func (t *trend) margin() float64 {
 	return max(t.noise()-t.ignored(), 0) * (1 + 1.65/math.Sqrt(float64(t.samples)))
 }
 
+// levelError is the part of the level to add for the level's own error where a bucket or a queue holds what varies: half of its standard deviation.
+func (t *trend) levelError() float64 {
+	return max(t.noise()-t.ignored(), 0) / 2 / math.Sqrt(float64(t.samples))
+}
+
 // ignored is the noise that a meter's bucket holds: a little, and that of the counter.
 func (t *trend) ignored() float64 { return max(exactNoise, t.counted/t.level) }

@@ -29,6 +29,7 @@ type Cycle struct {
 	ended []Minute
 	// scratch of Step
 	offered, ends, wants, seen []unit.Rate
+	drops                      []bool
 }
 
 // state is what is known of a flow.
@@ -129,6 +130,13 @@ func (c *Cycle) Step(t Time, readings []Reading) Changes {
 	}
 	if e, ok := c.scheme.(share.Ender); ok {
 		e.End(c.ends)
+	}
+	if d, ok := c.scheme.(share.Dropper); ok {
+		c.drops = c.drops[:0]
+		for _, s := range c.states {
+			c.drops = append(c.drops, !s.fresh || len(s.spares) > 0 || s.step.offered > s.step.delivered)
+		}
+		d.Drop(c.drops)
 	}
 	c.drain()
 	var limits []unit.Rate
