@@ -82,13 +82,15 @@ func (t truth) rateFor(r tokenrate.Result) float64 {
 	return t.rate
 }
 
-// limitFor returns the least of the limits that do not outlast the bytes for which an answer says that its rate was held.
+// limitFor returns the least of the limits that do not outlast the bytes for which an answer says that its rate was held, or that the answer's own interval holds.
 func (t truth) limitFor(r tokenrate.Result) (least link.Bucket, ok bool) {
 	if !r.Rate.Known() || r.Held == 0 {
 		return least, false
 	}
+	low, high := widened(r.Rate)
 	for _, l := range t.limits {
-		if over := 1 - float64(l.Rate)/r.Rate.Value; (over <= 0.01 || float64(l.Size)/over <= float64(r.Held)) && (!ok || l.Rate < least.Rate) {
+		is := float64(l.Rate)
+		if over := 1 - is/r.Rate.Value; (over <= 0.01 || !r.Rate.AtLeast && low <= is && is <= high || float64(l.Size)/over <= float64(r.Held)) && (!ok || l.Rate < least.Rate) {
 			least, ok = l, true
 		}
 	}

@@ -68,8 +68,10 @@ func Read(s *probe.Sample, capacity float64) Passage {
 		p.Rate = r.Rate.Value // a bucket may have lasted for a part of the second half
 	}
 	p.Limited = p.Rate > 0 && p.Rate < belowSent*p.Offered
+	// No more passes than there was in the bucket and what was added. If an end stalled, the train shows the bucket no better.
+	p.Tokens = math.Max(float64(p.Passed)-p.Rate/8e9*float64(p.To-p.From), 0)
 	if b := r.Bucket; b.Known() {
-		p.Tokens = math.Max(b.Value, 0)
+		p.Tokens = math.Max(b.Value, p.Tokens)
 	}
 	return p
 }

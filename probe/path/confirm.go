@@ -53,6 +53,11 @@ const (
 	// fallsBy is the relative fall of the rate within a train that shows a limit which falls with time, stepsBy that from a sixth of it to the next, and minSixth
 	// the packets of a sixth.
 	fallsBy, stepsBy, minSixth = 0.008, 0.0007, 20
+	// policedError is the error of the rate at which a policer lets packets pass, whose bucket has an unknown part of a packet at either end: of 1,200 drawn paths 3 of
+	// 15 wrong rates were 0.4 to 0.6 % too high.
+	policedError = 0.008
+	// stampTime is a time between packets, in ns, that timestamps hardly show: twice their error.
+	stampTime = 2000
 	// sameRate is the relative difference up to which two rates are the same.
 	sameRate = 0.01
 	// refill is the time between two trains in which a bucket fills again.
@@ -122,10 +127,15 @@ func (r *evaluation) readAnswer() claim {
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
 		c.Rate, c.Bucket = probe.NoEstimate("a longer train did not arrive at the token rate that shorter ones showed"), probe.NoEstimate("the token rate is not known")
+	case isRate(c.Result) && !c.confirmed && c.Shared() && packetTime(c.Rate.Value) < stampTime:
+		unknownRate(&c.Result, "packets arrive too fast for their times to tell others' traffic")
 	case isRate(c.Result) && !c.confirmed && r.slow():
 		unknownRate(&c.Result, "others' traffic may be what slowed the few packets that a slow link allows")
 	case isRate(c.Result) && r.limiter().Class == limiter.Policer && !c.confirmed && (c.trains > 0 || c.Rate.Value < capacity.SlowLink): // others' traffic takes tokens
 		unknownRate(&c.Result, "packets are lost as in a policer, and no train was long enough to tell that from others' traffic")
+	}
+	if isRate(c.Result) && c.Policed {
+		c.Rate.Low = math.Min(c.Rate.Low, c.Rate.Value*(1-policedError))
 	}
 	return c
 }

@@ -186,7 +186,9 @@ func (a *Answer) hold(samples []probe.Sample) {
 		v.Held = longest(v.Available.Low)
 	}
 	if r := a.TokenRate; r != nil && r.Rate.Known() && r.Rate.AtLeast {
-		r.Held = longest(r.Rate.Value * (1 - sameRate))
+		if r.Held = longest(r.Rate.Value * (1 - sameRate)); r.Held == 0 && len(samples) > 0 {
+			unknownRate(r, "no train arrived at the rate that a part of one showed: others' traffic slowed them")
+		}
 	}
 	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() {
 		l.Held = longest(nearlyCapacity * c.Low)

@@ -70,6 +70,8 @@ const (
 	burstJitter, slowTrains = 20, 1.5
 	// wideCapacity is the ratio of the ends of an interval from which on it says nothing.
 	wideCapacity = 4
+	// stampJitter is how much timestamps alone make delays vary, in ns.
+	stampJitter = 3000
 	// jitterWide is the relative error of a capacity beside such delays (10 Gbit/s, receiver in groups of 200 packets: 6 to 13 % too low).
 	jitterWide = 0.12
 )
@@ -131,7 +133,7 @@ func (a *Answer) reconcile(o observed) {
 			v.Available = probe.NoEstimate(o.falls)
 		}
 	}
-	a.matchLimiter()
+	a.matchLimiter(o)
 	a.checkAvailable(o)
 	a.boundAvailable(o.shown)
 }
@@ -211,13 +213,19 @@ func (a *Answer) checkSchedule() {
 // unknownCapacity is why a rate is not taken for a limiter's.
 const unknownCapacity = "the capacity is not known, so that it may be the rate of a link: "
 
+// varies reports whether the delays of packets that do not queue behind each other vary, as beside others' traffic.
+func (a *Answer) varies(o observed) bool {
+	c := a.Capacity
+	return c != nil && c.Known() && o.jitter >= math.Max(packetTime(c.Value)/2, stampJitter)
+}
+
 // matchLimiter makes the limiter that of the token rate, which was confirmed.
-func (a *Answer) matchLimiter() {
+func (a *Answer) matchLimiter(o observed) {
 	l, r := a.Limiter, a.TokenRate
 	if l == nil || r == nil {
 		return
 	}
-	if c := a.Capacity; l.Class == limiter.None && isRate(*r) && r.Held > 0 && c != nil && c.Known() && r.Rate.High < c.Low*(1-3*agree) {
+	if c := a.Capacity; l.Class == limiter.None && isRate(*r) && r.Held > 0 && c != nil && c.Known() && r.Rate.High < c.Low*(1-3*agree) && !a.varies(o) {
 		// Trains of the confirmation showed what those of the method did not.
 		*l = limiter.Result{Class: limiter.TBF, At: limiter.Path, Confidence: shownLater, RunnerUp: limiter.Policer, Why: "only trains that were sent to confirm the rate met the limiter", Doubts: l.Doubts,
 			Schedules: l.Schedules, Bucket: &limiter.Bucket{Peak: *c, Rate: r.Rate, Size: r.Bucket}}
@@ -225,7 +233,7 @@ func (a *Answer) matchLimiter() {
 			l.Class, l.RunnerUp = limiter.Policer, limiter.TBF
 		}
 	}
-	if l.Class == limiter.None && isRate(*r) && r.Held == 0 {
+	if l.Class == limiter.None && isRate(*r) {
 		unknownRate(r, "no train confirmed a limit, and others' traffic may be what slowed those that met one")
 	}
 	if (l.Class == limiter.TBF || l.Class == limiter.Policer) && l.Confidence < unsure && isRate(*r) {
@@ -238,6 +246,8 @@ func (a *Answer) matchLimiter() {
 		return
 	}
 	switch b := l.Bucket; {
+	case isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree && a.varies(o):
+		unknownRate(r, "trains arrived at several rates, and others' traffic may be what slowed some of them")
 	case isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree: // another limiter of the path
 		b.Rate, b.Size = r.Rate, r.Bucket
 		if l.Class == limiter.TBF && r.Policed {

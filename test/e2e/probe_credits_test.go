@@ -35,7 +35,8 @@ func TestProbeCredits(t *testing.T) {
 			}
 			a := r.Directions[probe.Out]
 			if a == nil || a.Credits == nil || !a.Credits.Baseline.Known() || a.Credits.Bucket.AtLeast || len(a.Credits.Found) != 2 {
-				t.Fatalf("%v: no credits: %s", args, out)
+				t.Errorf("%v: no credits: %s", args, out)
+				return // it depends on the measurement, which labtest.Try repeats
 			}
 			if c := a.Credits; math.Abs(c.Baseline.Value/baseline-1) > 0.01 || math.Abs(c.Bucket.Value/bucket-1) > 0.03 || math.Abs(c.Burst.Value/200e6-1) > 0.02 || c.Held == 0 {
 				t.Errorf("%v: %s, then %s after %s", args[:2], c.Burst.Format(probe.FormatRate), c.Baseline.Format(probe.FormatRate), c.Bucket.Format(probe.FormatBytes))
