@@ -87,6 +87,7 @@ func (a adversarial) topology() *lab.Topology {
 			to = fmt.Sprint("r", i+1)
 			t.Nodes = append(t.Nodes, lab.NodeSpec{Name: to, Router: true})
 		}
+		hop.Delay = max(hop.Delay, hop.Jitter.Amount) // the lab refuses packets that arrive before they are sent
 		back := link.Spec{Rate: hop.Rate, Delay: hop.Delay, Queue: link.Amount{Time: 100 * time.Millisecond}}
 		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{from, to}, Backend: lab.Emulator, Forward: lab.Path{Spec: hop, Exact: true}, Back: lab.Path{Spec: back, Exact: true}})
 		from = to
