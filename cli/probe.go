@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/measure"
 	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/schedule"
 	"headgate.dev/headgate/shaper"
 )
 
@@ -85,7 +86,7 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 	f := probeFlags{bytes: bytesFlag(path.Budget), time: 30 * time.Second}
 	bytes := "2MB"
 	if m.name == "credits" {
-		f.bytes, f.time, bytes = bytesFlag(measure.CreditsBudget), measure.CreditsTime, "2GB"
+		f.bytes, f.time, bytes = bytesFlag(schedule.CreditsBytes), schedule.CreditsTime, "2GB"
 	}
 	c.Example = fmt.Sprintf("  headgate probe %s server.example.org\n  headgate probe %[1]s 10.0.0.2:4950 --direction out --bytes %[2]s --log probe.log -o json\n  headgate probe %[1]s 10.0.0.2 --server default --host web1", m.name, bytes)
 	f.add(c)

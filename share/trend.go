@@ -268,13 +268,16 @@ func (t *trend) correlated() float64 {
 // margin returns the part of the level to add for noise: one standard deviation of a sample, above
 // which 8 % of a deviation would be lost, and the 95th percentile of the level's own error.
 func (t *trend) margin() float64 {
-	return max(t.noise()-t.ignored(), 0) * (1 + 1.65/math.Sqrt(float64(t.samples)))
+	return t.excess() * (1 + 1.65/math.Sqrt(float64(t.samples)))
 }
 
 // levelError is the part of the level to add for the level's own error where a bucket or a queue holds what varies: half of its standard deviation.
 func (t *trend) levelError() float64 {
-	return max(t.noise()-t.ignored(), 0) / 2 / math.Sqrt(float64(t.samples))
+	return t.excess() / 2 / math.Sqrt(float64(t.samples))
 }
+
+// excess is the noise above what is ignored.
+func (t *trend) excess() float64 { return max(t.noise()-t.ignored(), 0) }
 
 // ignored is the noise that a meter's bucket holds: a little, and that of the counter.
 func (t *trend) ignored() float64 { return max(exactNoise, t.counted/t.level) }

@@ -238,10 +238,7 @@ func (s *Server) proposeDirection(i *store.Interface, way string, paths []measur
 	best.Cannot = "no token rate has been measured through the device: add tokenrate or path to the probe schedule"
 	most, others := 0.0, 0
 	for _, m := range paths {
-		if !slices.ContainsFunc(m.localDevices(way), func(dev string) bool { return group.MatchesDevice(i.Dev, dev) }) {
-			continue
-		}
-		if outlasted(m, paths) {
+		if !slices.ContainsFunc(m.localDevices(way), func(dev string) bool { return group.MatchesDevice(i.Dev, dev) }) || outlasted(m, paths) {
 			continue
 		}
 		others++

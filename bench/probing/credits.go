@@ -64,13 +64,6 @@ type creditsPath struct {
 	silence time.Duration
 }
 
-// idle lets time pass.
-func (p *creditsPath) idle(t time.Duration) {
-	one := probe.Uniform("", 1, 64, 0)
-	one.Parts[0].Pause = t
-	p.Send(one)
-}
-
 // runCredits measures days of the schedule, and takes the worst of them.
 func runCredits(ctx context.Context, r *bench.Run, in instance, d *bench.Draw) error {
 	id, sheet := "credits/"+in.name, r.Sheet(bench.Ours)
@@ -164,10 +157,10 @@ func (in instance) passes() float64 {
 
 // use is what the host itself sends before a measurement, half of the time, and its silence then.
 func (p *creditsPath) use(d *bench.Draw, in instance) {
-	p.idle(time.Minute)
+	p.Idle(time.Minute)
 	if d.Uniform(0, 1) < 0.5 {
 		p.Send(probe.Uniform("", 1+int(d.Uniform(0, float64(min(in.bucket, 100_000_000))))/1514, 1500, in.burst/2))
-		p.idle(d.Duration(time.Millisecond, time.Second))
+		p.Idle(d.Duration(time.Millisecond, time.Second))
 	}
 }
 
@@ -176,7 +169,7 @@ func (p *creditsPath) measure(ctx context.Context, what string, bytes unit.Bytes
 	parts, _ := path.PartsOf(what)
 	m := path.Method{Parts: parts, Budget: bytes}
 	send := func(_ context.Context, t probe.Train) (probe.Sample, error) {
-		p.idle(p.silence)
+		p.Idle(p.silence)
 		return p.Send(t), ctx.Err()
 	}
 	samples, err := path.Run(ctx, m.Next, send, time.Minute, func(*probe.Sample) {})

@@ -22,13 +22,6 @@ func newPath(spec link.Spec, silence time.Duration) path {
 	return path{sim.New(sim.Path{Hops: []link.Spec{spec}, Noise: time.Microsecond, Skew: 2e-5}, 1), silence}
 }
 
-// idle lets time pass.
-func (p path) idle(d time.Duration) {
-	t := probe.Uniform("", 1, 64, 0)
-	t.Parts[0].Pause = d
-	p.Send(t)
-}
-
 // measure runs a method over a path.
 func (p path) measure(t *testing.T, m Method) (Result, []Passage) {
 	t.Helper()
@@ -41,7 +34,7 @@ func (p path) measure(t *testing.T, m Method) (Result, []Passage) {
 		if len(seen) > 1000 {
 			t.Fatal("the method does not end")
 		}
-		p.idle(p.silence)
+		p.Idle(p.silence)
 		s := p.Send(next)
 		seen = append(seen, Read(&s, m.Capacity))
 	}
@@ -120,7 +113,7 @@ func TestCreditsUsed(t *testing.T) {
 	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var all Result
 	for i, used := range []int{10_000_000, 0, 20_000_000, 0} {
-		p.idle(time.Minute)
+		p.Idle(time.Minute)
 		if used > 0 {
 			p.Send(probe.Uniform("", used/frame, frame-probe.Overhead, 800*unit.Mbit))
 		}
@@ -163,7 +156,7 @@ func TestCreditsShared(t *testing.T) {
 		spec := credit(unit.Gbit, baseline, full)
 		spec.Cross = []link.Cross{{Load: load, Model: link.Poisson, Sizes: []int{64, 576, 1514}}}
 		p := path{sim.New(sim.Path{Hops: []link.Spec{spec}, Noise: time.Microsecond}, uint64(seed)), 20 * time.Millisecond}
-		p.idle(5 * time.Second)
+		p.Idle(5 * time.Second)
 		r, _ := p.measure(t, Method{Capacity: 1e9, Budget: 200e6, Time: 10 * time.Second})
 		if r.Bucket.Known() && r.Bucket.Value > full*1.01 {
 			t.Errorf("load %v: %+v", load, r)

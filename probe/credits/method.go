@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/tokenrate"
 	"headgate.dev/headgate/unit"
 )
 
@@ -108,32 +109,14 @@ func rate(all []round) (r probe.Estimate, ok bool) {
 // shared reports whether others' traffic used tokens, of a round with a limited train.
 func (r round) shared() bool { return r.trains[r.limited].Shared }
 
-// found returns what the bucket held before a round, in bytes of layer 2, given the rate at which tokens are added: the size from which the trains of the round
-// leave nothing at the moment at which one is limited.
+// found returns what the bucket held before a round, in bytes of layer 2, given the rate at which tokens are added.
 func (r round) found(rate float64) float64 {
-	trains := r.trains[:r.limited+1]
-	last := trains[len(trains)-1]
-	left := func(size float64) float64 {
-		tokens := size // it fills again before a train that is sent again after a silence
-		for i, p := range trains[:len(trains)-1] {
-			next := trains[i+1]
-			tokens -= float64(p.Passed)
-			tokens = math.Min(size, tokens+rate/8e9*float64(next.From-p.From)) - float64(next.Again)
-		}
-		return tokens
+	var used []tokenrate.Use
+	for _, p := range r.trains[:r.limited+1] {
+		used = append(used, tokenrate.Use{At: p.From, Passed: float64(p.Passed), Again: float64(p.Again)})
 	}
-	low, high := 0., last.Tokens
-	for _, p := range trains {
-		high += float64(p.Passed + p.Again)
-	}
-	for range 60 {
-		if middle := (low + high) / 2; left(middle) < last.Tokens {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return high
+	used[0].Again = 0 // the bucket fills again before a train that is sent again after a silence
+	return tokenrate.Size(used, rate, r.trains[r.limited].Tokens)
 }
 
 // Next returns the next train after those that were seen, of which the first may be those of another method. ok is false if they suffice, or bytes or time do not.
@@ -161,7 +144,7 @@ func (m Method) Next(seen []Passage) (t probe.Train, ok bool) {
 		return m.train(drainPurpose, fast, fast*math.Min(long, remaining)/8, left)
 	case !now.confirmed:
 		return m.hold(now.trains[now.limited].Rate, silence, remaining, left)
-	case len(all) >= rounds || now.shared() || alike(m.contents(all)) > 0:
+	case len(all) >= rounds || now.shared() || alike(contents(all)) > 0:
 		return t, false
 	}
 	r, _ := rate(all)
@@ -210,7 +193,7 @@ func (m Method) hold(rate, silence, remaining float64, left unit.Bytes) (t probe
 }
 
 // contents returns what each round found in the bucket, in bytes of layer 2.
-func (m Method) contents(all []round) (out []float64) {
+func contents(all []round) (out []float64) {
 	r, ok := rate(all)
 	if !ok {
 		return nil

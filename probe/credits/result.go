@@ -60,7 +60,7 @@ func (m Method) Estimate(seen []Passage, burst probe.Estimate) Result {
 		return r
 	}
 	r.Baseline = baseline
-	for _, b := range m.contents(all) {
+	for _, b := range contents(all) {
 		r.Found = append(r.Found, Found{Baseline: baseline.Value, Burst: burst.Value, Bytes: b})
 	}
 	for _, one := range all {

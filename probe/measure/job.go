@@ -100,12 +100,6 @@ func (j Job) Run(ctx context.Context, client *session.Client, target string) (ou
 	return out, failure
 }
 
-// CreditsBudget and CreditsTime are the default bytes and time of each direction for burst credits: both directions are within what a server allows by default.
-const (
-	CreditsBudget unit.Bytes = 90_000_000
-	CreditsTime              = 50 * time.Second
-)
-
 // sentIn returns what a client has sent or received of trains in a direction, with those that were sent again.
 func sentIn(c *session.Client, d probe.Direction) unit.Bytes {
 	out, in, _ := c.Spent()

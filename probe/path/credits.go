@@ -21,10 +21,6 @@ func (m Method) Drain(ctx context.Context, samples []probe.Sample, a *Answer, se
 	}
 	d := credits.Method{Capacity: burst.Value, Budget: m.budget(), Time: limit}
 	passed := passages(samples, d.Capacity)
-	all := counted{a: a}
-	for i := range samples {
-		all.add(&samples[i])
-	}
 	begun := time.Now() // the receiver's clock may be set back
 	for t, ok := d.Next(passed); ok && time.Since(begun) < limit; t, ok = d.Next(passed) {
 		s, err := send(ctx, t)
@@ -33,8 +29,7 @@ func (m Method) Drain(ctx context.Context, samples []probe.Sample, a *Answer, se
 			break
 		}
 		passed = append(passed, credits.Read(&s, d.Capacity))
-		a.Bytes += s.Bytes() + s.Again
-		all.add(&s)
+		a.count(&s)
 		seen(&s)
 	}
 	a.setCredits(d.Estimate(passed, burst))

@@ -80,6 +80,8 @@ type Answer struct {
 	// Bytes is the layer 2 bytes that were sent, with those of trains that were sent again, Seconds the duration.
 	Bytes   unit.Bytes `json:"bytes"`
 	Seconds float64    `json:"seconds"`
+
+	packets, missing int // of which Lost is the fraction
 }
 
 // HasBucket reports whether a token bucket was found on the path: a shaper or a policer.
@@ -109,10 +111,8 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	if r.slow() { // a long transfer has full packets
 		a.Packet = fullPacket
 	}
-	all := counted{a: &a}
 	for i := range samples {
-		a.Bytes += samples[i].Bytes() + samples[i].Again
-		all.add(&samples[i])
+		a.count(&samples[i])
 	}
 	if m.Capacity || m.KnownCapacity == 0 {
 		c := r.capacity()
@@ -148,25 +148,20 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	return a
 }
 
-// counted counts packets for an answer.
-type counted struct {
-	a          *Answer
-	sent, lost int
-}
-
-// add adds what a sample says about packets and the ends.
-func (c *counted) add(s *probe.Sample) {
-	c.sent, c.lost = c.sent+s.Count(), c.lost+s.Lost()
+// count adds what a sample says about bytes, packets and the ends.
+func (a *Answer) count(s *probe.Sample) {
+	a.Bytes += s.Bytes() + s.Again
+	a.packets, a.missing = a.packets+s.Count(), a.missing+s.Lost()
 	for _, p := range s.Parts {
-		c.a.Packet = max(c.a.Packet, p.Size)
+		a.Packet = max(a.Packet, p.Size)
 	}
 	for _, f := range s.Flaws {
-		if !slices.Contains(c.a.Flaws, f) {
-			c.a.Flaws = append(c.a.Flaws, f)
+		if !slices.Contains(a.Flaws, f) {
+			a.Flaws = append(a.Flaws, f)
 		}
 	}
-	c.a.Lost = float64(c.lost) / float64(c.sent)
-	c.a.LayerThree = float64(c.a.Packet) / float64(c.a.Packet+probe.Overhead)
+	a.Lost = float64(a.missing) / float64(a.packets)
+	a.LayerThree = float64(a.Packet) / float64(a.Packet+probe.Overhead)
 }
 
 // nearlyCapacity is the part of the capacity above which a train met no limiter.

@@ -245,10 +245,11 @@ func (a *Answer) matchLimiter(o observed) {
 	if l.Bucket == nil {
 		return
 	}
-	switch b := l.Bucket; {
-	case isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree && a.varies(o):
+	b := l.Bucket
+	switch differs := isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree; {
+	case differs && a.varies(o):
 		unknownRate(r, "trains arrived at several rates, and others' traffic may be what slowed some of them")
-	case isRate(*r) && b.Rate.Known() && math.Abs(b.Rate.Value/r.Rate.Value-1) > agree: // another limiter of the path
+	case differs: // another limiter of the path
 		b.Rate, b.Size = r.Rate, r.Bucket
 		if l.Class == limiter.TBF && r.Policed {
 			l.Class, l.RunnerUp = limiter.Policer, limiter.TBF

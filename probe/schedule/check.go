@@ -129,7 +129,7 @@ func (s *Schedule) checkMeasures(wrong reportFunc) {
 			wrong(at+".every", "%v is out of range: use %v to %v", m.Every, Duration(minInterval), Duration(maxInterval))
 		}
 		mostBytes, mostTime := maxBytes, maxTime
-		if m.Measure == credits {
+		if m.Measure == burstCredits {
 			mostBytes, mostTime = maxCreditsBytes, maxCreditsTime
 		}
 		checkBounds(wrong, at+".", cmp.Or(m.Bytes, minBytes), cmp.Or(m.Time, Duration(minTime)), mostBytes, mostTime)

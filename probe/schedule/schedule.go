@@ -16,9 +16,10 @@ const (
 	// probe".
 	defaultBytes unit.Bytes    = 10_000_000
 	defaultTime  time.Duration = 30 * time.Second
-	// creditsBytes and creditsTime are those of burst credits, as in "headgate probe credits": a measurement has to empty a bucket.
-	creditsBytes unit.Bytes    = 90_000_000
-	creditsTime  time.Duration = 50 * time.Second
+	// CreditsBytes and CreditsTime are the defaults for burst credits, also of "headgate probe credits": both directions are within what a server allows by default,
+	// and a measurement has to empty a bucket.
+	CreditsBytes unit.Bytes    = 90_000_000
+	CreditsTime  time.Duration = 50 * time.Second
 	// control is the bytes of a direction divided by the bytes that the control
 	// connection of a measurement may carry, about 20 bytes for each packet.
 	control = 4
@@ -34,10 +35,10 @@ const (
 )
 
 // Measures are the valid values of Measure.Measure.
-var Measures = []string{"path", "capacity", "tokenrate", "limiter", "available", credits}
+var Measures = []string{"path", "capacity", "tokenrate", "limiter", "available", burstCredits}
 
-// credits is the measure of burst credits.
-const credits = "credits"
+// burstCredits is the measure with defaults of its own.
+const burstCredits = "credits"
 
 // Schedule is the configuration of the periodic measurements.
 type Schedule struct {
@@ -101,8 +102,8 @@ func (s Schedule) WithDefaults() Schedule {
 // Bounds returns the maximum bytes and time of one direction of a measure.
 func (s *Schedule) Bounds(measure string) (unit.Bytes, Duration) {
 	bytes, longest := s.Bytes, s.Time
-	if measure == credits {
-		bytes, longest = creditsBytes, Duration(creditsTime)
+	if measure == burstCredits {
+		bytes, longest = CreditsBytes, Duration(CreditsTime)
 	}
 	for _, m := range s.Measures {
 		if m.Measure == measure {

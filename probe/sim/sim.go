@@ -77,6 +77,9 @@ func (n *Network) Send(t probe.Train) probe.Sample {
 	return s
 }
 
+// Idle lets time pass after the last packet.
+func (n *Network) Idle(d time.Duration) { n.now += int64(d) }
+
 // emit returns the packets of a train as they leave the sender, from a time on.
 func (p *Path) emit(t probe.Train, from int64) []packet {
 	packets := make([]packet, 0, t.Count())

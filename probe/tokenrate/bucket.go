@@ -66,23 +66,41 @@ func size(found []float64, rate float64, alike int) probe.Estimate {
 // full returns the size of a bucket that was full before the first train and held found
 // bytes before the last. Only the last train emptied it.
 func full(samples []probe.Sample, rate, found float64) float64 {
+	trains := make([]Use, len(samples))
+	for i := range samples {
+		s := &samples[i]
+		trains[i] = Use{At: s.Arrived[0].At, Passed: float64((s.Count() - s.Lost()) * s.Parts[0].Frame()), Again: float64(s.Again)}
+	}
+	return Size(trains, rate, found)
+}
+
+// Use is what a train used of a bucket.
+type Use struct {
+	// At is the first arrival, in ns of the receiver's clock.
+	At int64
+	// Passed is the layer 2 bytes that arrived, and Again those of the same train that were sent before, because an end disturbed them.
+	Passed, Again float64
+}
+
+// Size returns the size, in bytes of layer 2, of a bucket that was full before the first of several trains, and held found bytes before the last: only that one
+// emptied it. rate is that of its tokens in bit/s.
+func Size(trains []Use, rate, found float64) float64 {
 	held := func(size float64) float64 {
-		tokens := size - float64(samples[0].Again)
-		for i := range samples[:len(samples)-1] {
-			arrived := samples[i].Arrived
-			next := samples[i+1].Arrived
-			if len(arrived) == 0 || len(next) == 0 || len(samples[i].Parts) == 0 {
-				continue
-			}
-			tokens -= float64((samples[i].Count() - samples[i].Lost()) * samples[i].Parts[0].Frame())
-			tokens = min(size, tokens+rate*math.Max(float64(next[0].At-arrived[0].At), 0)/8e9) - float64(samples[i+1].Again)
+		tokens := size - trains[0].Again
+		for i, t := range trains[:len(trains)-1] {
+			next := trains[i+1]
+			tokens -= t.Passed
+			tokens = min(size, tokens+rate*math.Max(float64(next.At-t.At), 0)/8e9) - next.Again
 		}
 		return tokens
 	}
 	// The size is at least found, and at most found plus all bytes that were sent before.
-	low, high := found, found+float64(samples[0].Again)
-	for i := range samples[:len(samples)-1] {
-		high += float64(samples[i].Bytes() + samples[i+1].Again)
+	low, high := found, found
+	for i, t := range trains {
+		high += t.Again
+		if i < len(trains)-1 {
+			high += t.Passed
+		}
 	}
 	for range 60 {
 		if middle := (low + high) / 2; held(middle) < found {
