@@ -69,7 +69,7 @@ func runCredits(ctx context.Context, r *bench.Run, in instance, d *bench.Draw) e
 	id, sheet := "credits/"+in.name, r.Sheet(bench.Ours)
 	days := make([]creditsDay, bench.Pick(r.Quick, 1, 10))
 	errs := make([]error, len(days))
-	onAll(ctx, len(days), func(i int) { days[i], errs[i] = in.day(ctx, r.Quick, d.For(fmt.Sprint(i))) })
+	onAll(ctx, len(days), func(i int) { days[i], errs[i] = in.day(ctx, d.For(fmt.Sprint(i))) })
 	if err := errors.Join(errs...); err != nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
@@ -94,7 +94,7 @@ type creditsDay struct {
 }
 
 // day measures a day of the schedule: everything about the path each hour, its burst credits each six hours. The method is that of the command, without the caps of a session and without trains that are sent again.
-func (in instance) day(ctx context.Context, quick bool, d *bench.Draw) (out creditsDay, err error) {
+func (in instance) day(ctx context.Context, d *bench.Draw) (out creditsDay, err error) {
 	hop := link.Spec{Rate: in.burst, Delay: time.Millisecond, Queue: link.Amount{Time: 20 * time.Millisecond}, Bucket: &link.Bucket{Rate: in.baseline, Size: in.bucket}}
 	p := creditsPath{sim.New(sim.Path{Hops: []link.Spec{hop}, Noise: 500 * time.Nanosecond, Skew: d.Uniform(-5e-5, 5e-5)}, d.Seed()), d.Duration(2*time.Millisecond, 200*time.Millisecond)}
 	s := schedule.Schedule{
@@ -109,9 +109,8 @@ func (in instance) day(ctx context.Context, quick bool, d *bench.Draw) (out cred
 	}
 	state := schedule.State{Hosts: []string{"a", "b"}, Last: map[schedule.Task]schedule.Last{}}
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	length := bench.Pick(quick, 2*time.Hour, 24*time.Hour)
 	var known path.Answer
-	for now := begin; now.Before(begin.Add(length)); now = now.Add(time.Minute) {
+	for now := begin; now.Before(begin.AddDate(0, 0, 1)); now = now.Add(time.Minute) {
 		for _, t := range s.Next(now, state) {
 			if ctx.Err() != nil {
 				return out, ctx.Err()
@@ -136,7 +135,7 @@ func (in instance) day(ctx context.Context, quick bool, d *bench.Draw) (out cred
 		}
 	}
 	if known.Credits == nil {
-		return out, fmt.Errorf("no credits were measured in %v", length)
+		return out, errors.New("no credits were measured in a day")
 	}
 	off := func(e probe.Estimate, want float64) float64 {
 		if !e.Known() || e.AtLeast {

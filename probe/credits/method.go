@@ -35,6 +35,8 @@ const (
 	// holdPart is the rate of a held train relative to the rate that it confirms, and holdTime how long it takes. A head at headPart of the rate empties what the
 	// bucket got since the last train.
 	holdPart, headPart, holdTime = 1.07, 2.14, 200 * time.Millisecond
+	// leastHold is how long a held train takes at least, where its head leaves few of the bytes of a train.
+	leastHold = 50 * time.Millisecond
 	// sameRate is the relative difference up to which two rates are the same. A train beside others' traffic is limited if the second half of it arrived at less than
 	// sharedBelow of the rate at which it was sent.
 	sameRate, sharedBelow = 0.01, 0.9
@@ -184,7 +186,8 @@ func (m Method) hold(rate, silence, remaining float64, left unit.Bytes) (t probe
 	fast := math.Min(headPart*rate, drainPart*m.Capacity)
 	fast = math.Max(fast, holdPart*rate)
 	head := int(1.5*rate/8*silence/(1-rate/fast))/frame + 2
-	held := max(min(int(holdPart*rate/8*holdTime.Seconds()), mostBytes/2)/frame, minPackets)
+	enough := max(int(holdPart*rate/8*leastHold.Seconds())/frame, minPackets)
+	held := max(min(int(holdPart*rate/8*holdTime.Seconds())/frame, mostBytes/frame-head), enough)
 	t = probe.Train{Purpose: holdPurpose, Parts: []probe.Part{
 		{Count: head, Size: frame - probe.Overhead, Rate: unit.Rate(fast)},
 		{Count: held, Size: frame - probe.Overhead, Rate: unit.Rate(holdPart * rate)},
