@@ -186,7 +186,7 @@ func (d *demand) probe(changed change, measured bool, offered, limit, reserved f
 		d.rises++
 		d.waking = d.waking || limit < reserved && offered > leapsOver*limit && !(d.unresponsive && measured)
 		d.falls, d.wait, d.backoff = 0, firstProbe, firstProbe
-		switch again := d.probing > 0 && d.level < d.base*(1+size/2); {
+		switch again := !d.unresponsive && d.probing > 0 && d.level < d.base*(1+size/2); {
 		case d.waking || d.rises >= growing || attains > 0 && !d.unresponsive && !again:
 			d.grow(attains)
 		case !again: // what is taken at the end of the probe decides, and not each small rise within it
