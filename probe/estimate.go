@@ -8,6 +8,8 @@ type Estimate struct {
 	High float64 `json:"high,omitempty"`
 	// AtLeast marks Value as a lower bound; High is then unknown.
 	AtLeast bool `json:"at_least,omitempty"`
+	// Because is the reason why there is only a bound, if it is known.
+	Because string `json:"because,omitempty"`
 	// Reason is the reason why there is no value.
 	Reason string `json:"cannot_tell,omitempty"`
 }

@@ -36,6 +36,8 @@ func (e Estimate) Format(number func(float64) string) string {
 	switch {
 	case !e.Known():
 		return "cannot estimate: " + e.Reason
+	case e.AtLeast && e.Because != "":
+		return "at least " + number(e.Value) + ": " + e.Because
 	case e.AtLeast:
 		return "at least " + number(e.Value)
 	case e.Low == 0 && e.High == 0:

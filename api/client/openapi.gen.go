@@ -1938,6 +1938,9 @@ type ProbeAnswer struct {
 type ProbeEstimate struct {
 	AtLeast *bool `json:"at_least,omitempty"`
 
+	// Because Why there is only a bound.
+	Because *string `json:"because,omitempty"`
+
 	// CannotTell Why there is no estimate.
 	CannotTell *string  `json:"cannot_tell,omitempty"`
 	High       *float64 `json:"high,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/bench"
@@ -25,9 +26,15 @@ type adversarial struct {
 	truth
 	// canTell has the estimators whose value some method could find with the bytes of this one: the oracle of the row "useful".
 	canTell map[string]bool
-	// vague: a peak rate that falls with the tokens of a small bucket is the capacity of a few packets.
+	// cross is the rate of the others' traffic of each hop, in bit/s.
+	cross []float64
+	// vague: a burst of a few packets may have another rate than the narrow link, because of a peak rate that falls with the tokens of a small bucket, or of a
+	// receiver that takes packets in batches more slowly than the link brings them.
 	vague bool
 }
+
+// leastQueue is the shortest queue, in full packets.
+const leastQueue = 16
 
 // fewPackets are the bytes of a burst that measures the capacity.
 const fewPackets = 100e3
@@ -91,9 +98,9 @@ func drawAdversarial(d *bench.Draw, mostHops int, fastest float64) adversarial {
 	for i := range a.Hops {
 		h := &a.Hops[i]
 		if d.Uniform(0, 1) < 0.4 {
-			h.Queue = link.Amount{Segments: int(d.Log(16, 1000))}
+			h.Queue = link.Amount{Segments: int(d.Log(leastQueue, 1000))}
 		} else {
-			h.Queue = link.Amount{Time: d.Duration(5*time.Millisecond, time.Second)}
+			h.Queue = link.Amount{Time: max(d.Duration(5*time.Millisecond, time.Second), time.Duration(leastQueue*1514*8e9/float64(h.Slowest())))}
 		}
 		switch what := d.Uniform(0, 1); {
 		case what < 0.1:
@@ -104,6 +111,7 @@ func drawAdversarial(d *bench.Draw, mostHops int, fastest float64) adversarial {
 		carries := float64(h.Slowest())
 		load := cross * d.Uniform(0.3, 1)
 		h.Cross = crossOf(d, load*carries)
+		a.cross = append(a.cross, load*carries)
 		a.available = math.Min(a.available, carries*(1-load))
 	}
 	last := &a.Hops[hops-1]
@@ -113,6 +121,7 @@ func drawAdversarial(d *bench.Draw, mostHops int, fastest float64) adversarial {
 		last.Suspension, rough = &link.Suspension{Packets: int(d.Log(8, 500)), Time: d.Duration(200*time.Microsecond, 5*time.Millisecond)}, true
 		if takes := float64(last.Suspension.Packets) * 1514 * 8 / last.Suspension.Time.Seconds(); takes < a.available {
 			a.available = math.NaN() // a train that is shorter than a batch has more than long ones
+			a.vague = true           // as a burst has
 		}
 	case what < 0.3:
 		last.Jitter, rough = link.Jitter{Amount: d.Duration(20*time.Microsecond, 2*time.Millisecond), Reorder: d.Uniform(0, 1) < 0.5}, true
@@ -131,6 +140,8 @@ func drawAdversarial(d *bench.Draw, mostHops int, fastest float64) adversarial {
 // verdict is what an answer is worth on one path, for one estimator.
 type verdict struct {
 	answered, wrong, covered bool
+	// bound: the answer is only a bound, and tells: it is at least half of the true value.
+	bound, tells bool
 	// confidence is the stated one of a class, and right whether it is a true one.
 	confidence float64
 	right      bool
@@ -144,13 +155,13 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 			return
 		}
 		if math.IsNaN(is) { // there is no limit: any value is wrong that is not a bound
-			out[name] = verdict{answered: true, wrong: !e.AtLeast && e.Value < a.capacity*(1-slack)}
+			out[name] = verdict{answered: true, bound: e.AtLeast, tells: true, wrong: !e.AtLeast && e.Value < a.capacity*(1-slack)}
 			return
 		}
-		out[name] = verdict{answered: true, wrong: isWrong(*e, is, slack), covered: e.AtLeast || e.Low*(1-roundOff) <= is && is <= e.High*(1+roundOff)}
+		out[name] = verdict{answered: true, bound: e.AtLeast, tells: !e.AtLeast || e.Value >= is/2, wrong: isWrong(*e, is, slack), covered: e.AtLeast || e.Low*(1-roundOff) <= is && is <= e.High*(1+roundOff)}
 	}
 	if a.vague {
-		out[ofCapacity] = verdict{answered: got.Capacity.Known(), covered: true}
+		out[ofCapacity] = verdict{answered: got.Capacity.Known(), tells: true, covered: true}
 	} else {
 		value(ofCapacity, got.Capacity, a.capacity, roundOff)
 	}
@@ -159,7 +170,7 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 	}
 	if v := got.Available; v != nil { // the mean of the traffic that was drawn, and not that of the time of the measurement
 		if is := a.availableFor(v); math.IsNaN(is) {
-			out[ofAvailable] = verdict{answered: v.Available.Known(), covered: true}
+			out[ofAvailable] = verdict{answered: v.Available.Known(), tells: true, covered: true}
 		} else {
 			value(ofAvailable, &v.Available, is, 0.1)
 		}
@@ -171,9 +182,62 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 				is.classes = append([]limiter.Class{bench.Pick(least.Police, limiter.Policer, limiter.TBF)}, a.classes[1:]...)
 			}
 		}
-		out[ofClass] = verdict{answered: l.Cannot == "", wrong: is.isWrongClass(*l), confidence: l.Confidence, right: slices.Contains(is.classes, l.Class)}
+		if l.Class == limiter.None && l.Held > 0 && !a.limitedWithin(float64(l.Held)) {
+			is.classes = append([]limiter.Class{limiter.None}, a.classes[1:]...)
+		}
+		out[ofClass] = verdict{answered: l.Cannot == "", tells: true, wrong: is.isWrongClass(*l), confidence: l.Confidence, right: slices.Contains(is.classes, l.Class)}
 	}
 	return out
+}
+
+// limitedWithin reports whether a train of some bytes at the capacity empties the bucket of a limiter, beside the others' traffic.
+func (a adversarial) limitedWithin(bytes float64) bool {
+	for i, h := range a.Hops {
+		if b := h.Bucket; b != nil && float64(b.Size+b.Gift) <= bytes*(1-(float64(b.Rate)-a.cross[i])/a.capacity) {
+			return true
+		}
+	}
+	return false
+}
+
+// realisedTo is the rate of a path up to which the others' traffic of the measurement's own time counts: in that of a faster one there are so many packets that it
+// is the mean.
+const realisedTo = 1e9
+
+// measure measures the path in the simulator. The available bandwidth is then what the others' traffic left while the trains for it were sent.
+func (a *adversarial) measure(seed uint64) path.Answer {
+	n, m := sim.New(a.Path, seed), path.Method{Parts: path.AllParts}
+	var samples []probe.Sample
+	records := false
+	for range rounds {
+		t, ok := m.Next(samples)
+		if !ok {
+			break
+		}
+		if !records && a.capacity <= realisedTo && strings.HasPrefix(t.Purpose, "available/") {
+			n.Record()
+			records = true
+		}
+		samples = append(samples, n.Send(t))
+	}
+	if records {
+		a.realise(n.RealisedHops())
+	}
+	return m.Estimate(samples)
+}
+
+// realise replaces the mean of the others' traffic by what there was.
+func (a *adversarial) realise(left []unit.Rate) {
+	lowest := math.Inf(1)
+	for i, h := range a.Hops {
+		if left[i] < unit.MaxRate {
+			a.cross[i] = float64(h.Slowest() - left[i])
+		}
+		lowest = math.Min(lowest, float64(h.Slowest())-a.cross[i])
+	}
+	if !math.IsNaN(a.available) {
+		a.available = lowest
+	}
 }
 
 // availableFor returns the available bandwidth for a transfer of the bytes for which an answer says that it was held. A limiter whose bucket outlasts these, beside
@@ -184,15 +248,16 @@ func (a adversarial) availableFor(v *available.Result) float64 {
 		return a.available
 	}
 	is := math.Inf(1)
-	for _, h := range a.Hops {
-		cross := 0.
-		for _, c := range h.Cross {
-			cross += float64(c.Load)
-		}
-		carries := float64(h.Rate)
+	for i, h := range a.Hops {
+		cross, carries := a.cross[i], float64(h.Rate)
 		if b := h.Bucket; b != nil {
-			if over := 1 - (float64(b.Rate)-cross)/v.Available.Value; over > 0 && float64(b.Size+b.Gift)/over <= float64(v.Held) || b.Peak > 0 {
+			spent := (1 - (float64(b.Rate)-cross)/v.Available.Value) * float64(v.Held)
+			switch {
+			case spent >= float64(b.Size+b.Gift):
 				carries = math.Min(carries, float64(h.Slowest()))
+			case b.Peak > 0: // what is spent of the bucket lowers the rate
+				full := 1 - math.Max(spent, 0)/float64(b.Size)
+				carries = math.Min(carries, float64(b.PeakLow)+math.Max(full, 0)*float64(b.Peak-b.PeakLow))
 			}
 		}
 		is = math.Min(is, carries-cross)
@@ -228,7 +293,7 @@ func adversarialCase(d *bench.Draw) bench.Case {
 			paths, all := make([]adversarial, n), make([]map[string]verdict, n)
 			onAll(ctx, n, func(i int) {
 				paths[i] = drawAdversarial(d.For(fmt.Sprintf("adversarial/%d", i)), 5, 40e9)
-				all[i] = paths[i].verdicts(measured(paths[i].Path, d.Seed()+uint64(i), path.Method{Parts: path.AllParts}))
+				all[i] = paths[i].verdicts(paths[i].measure(d.Seed() + uint64(i)))
 			})
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -242,25 +307,30 @@ func adversarialCase(d *bench.Draw) bench.Case {
 // setAdversarial sets the claims of drawn paths, given the verdicts on their answers.
 func setAdversarial(sheet *bench.Sheet, where string, paths []adversarial, all []map[string]verdict) {
 	for _, e := range estimators {
-		var answers, wrong, could, useful, covered float64
+		var answers, wrong, could, useful, intervals, covered, bounds float64
 		for i, v := range all {
 			o := v[e]
 			if o.answered {
 				answers++
 				wrong += float64(bench.Pick(o.wrong, 1, 0))
-				covered += float64(bench.Pick(o.covered, 1, 0))
+				if !o.bound {
+					intervals++
+					covered += float64(bench.Pick(o.covered, 1, 0))
+				}
 			}
 			if paths[i].canTell[e] {
 				could++
-				useful += float64(bench.Pick(o.answered, 1, 0))
+				useful += float64(bench.Pick(o.answered && o.tells, 1, 0))
+				bounds += float64(bench.Pick(o.answered && o.tells && o.bound, 1, 0))
 			}
 		}
 		sheet.Set("wrong/"+where+"/"+e, 100*wrong/max(answers, 1))
 		sheet.Note("wrong/"+where+"/"+e, "%.0f of %.0f answers, on %d paths", wrong, answers, len(all))
 		sheet.Set("useful/"+where+"/"+e, 100*useful/max(could, 1))
 		if e != ofClass {
-			sheet.Set("calibration/"+where+"/"+e+"/covers-at-least", 100*covered/max(answers, 1))
-			sheet.Set("calibration/"+where+"/"+e+"/covers-at-most", 100*covered/max(answers, 1))
+			sheet.Note("useful/"+where+"/"+e, "of these %.0f are bounds; a bound below half of the true value does not count", bounds)
+			sheet.Set("calibration/"+where+"/"+e+"/covers-at-least", 100*covered/max(intervals, 1))
+			sheet.Set("calibration/"+where+"/"+e+"/covers-at-most", 100*covered/max(intervals, 1))
 		}
 	}
 	tenths := map[int][]verdict{}

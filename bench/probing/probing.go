@@ -17,7 +17,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: [][]string{{"iperf3", "--version"}},
-		Cases: slices.Concat([]bench.Case{tokenRateCase(d), hugeBucketCase(d)}, tokenRateLab(), []bench.Case{capacityCase(d)}, capacityLab(), whereCases(d), limiterCases(d), limiterLab(), availableCases(d), availableLab(d), harmCases(), slowCases(), creditsCases(d), compareCases(d), []bench.Case{namedCase(d), adversarialCase(d), adversarialLab(d), tuneCase()}),
+		Cases: slices.Concat([]bench.Case{tokenRateCase(d), hugeBucketCase(d)}, tokenRateLab(), []bench.Case{capacityCase(d)}, capacityLab(), whereCases(d), limiterCases(d), limiterLab(), availableCases(d), availableLab(d), harmCases(), slowCases(), creditsCases(d), compareCases(d), peerCases(d), []bench.Case{namedCase(d), adversarialCase(d), adversarialLab(d), tuneCase()}),
 	}
 }
 

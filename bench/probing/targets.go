@@ -56,5 +56,6 @@ var rows = []bench.Row{
 	{ID: "named", What: "the ten kinds of links on which the probe was found wrong: right, or \"cannot tell\" with the true reason, in >= 19 of 20 runs each"},
 	{ID: "credits", What: "5 Gbit/750 Mbit/30 MB, and 10 Gbit/1.25 Gbit/gigabytes, over a day of the schedule in virtual time: baseline and burst <= 2 %, bucket <= 10 %, false \"none\" never."},
 	{ID: "slow", What: "0.5 to 10 Mbit/s: <= 3 s, <= 400 kB, harm <= 10 ms. Loss of the probe's own packets on links that drop <= 2 %."},
+	{ID: "peers", What: "iperf3; the figures of pathload, pathrate and the tool of RFC 9097's authors as cited: printed beside"},
 	{ID: "tune", What: "A provider limit of 500 Mbit/s, 5 MB bucket; groups set by `tune`: guarantees as in the groups bench; loss at the provider <= 1 % of that without; goodput >= 97 % of what R allows."},
 }

@@ -93,3 +93,36 @@ func TestCapacity(t *testing.T) {
 		t.Error("want an error of 3 % at p90, and 85 to 95 % of intervals")
 	}
 }
+
+// TestCapacityLoaded: where others' traffic is between the packets of nearly all bursts the mode is of slower bursts, and the interval is wide enough to hold the
+// capacity.
+func TestCapacityLoaded(t *testing.T) {
+	const capacity99, c = 2.576 / 1.645, 4.3e9
+	answers, wrong, low := 0, 0, 0
+	for seed := range uint64(30) {
+		load := func(part float64) []link.Cross {
+			return []link.Cross{{Load: unit.Rate(part * c), Model: link.Pareto, Sizes: []int{64, 576, 1514}}}
+		}
+		p := sim.Path{Noise: 700 * time.Nanosecond, Hops: []link.Spec{
+			{Rate: 2 * c, Delay: time.Millisecond, Queue: simtest.UnboundedQueue, Cross: load(1)},
+			{Rate: c, Delay: time.Millisecond, Queue: simtest.UnboundedQueue, Cross: load(0.5)},
+		}}
+		var m capacity.Bursts
+		e := m.Estimate(simtest.Run(t, p, seed+1, m.Next)).Capacity
+		if !e.Known() || e.AtLeast {
+			continue
+		}
+		answers++
+		if e.Value < 0.95*c {
+			low++
+		}
+		if e.Value+capacity99*(e.High-e.Value) < c || e.Value-capacity99*(e.Value-e.Low) > c {
+			wrong++
+			t.Logf("seed %d: %.4g, from %.4g to %.4g", seed, e.Value, e.Low, e.High)
+		}
+	}
+	t.Logf("%d answers, %d too low by more than 5 %%, %d outside the 99 %% interval", answers, low, wrong)
+	if answers < 20 || low < 5 || wrong > 1 {
+		t.Errorf("of %d answers, of which %d are low, %d are wrong", answers, low, wrong)
+	}
+}

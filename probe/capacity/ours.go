@@ -154,6 +154,7 @@ func (m Bursts) Estimate(samples []probe.Sample) (r Result) {
 	stamps := (meanTimestampError + pushed*math.Exp(-f.gap/timestampError)) / f.took()
 	off := stamps*f.gap + crossTrafficShift*f.wide*(1-f.mode.share(f.values))
 	r.Capacity = probe.Estimate{Value: bits / f.gap, Low: bits / (f.high + off), High: bits / (f.low - off)}
+	r.Capacity.High = math.Max(r.Capacity.High, bits/f.fastest())
 	if f.low <= off {
 		r.Capacity = probe.Estimate{Value: r.Capacity.Low, Low: r.Capacity.Low, AtLeast: true}
 	}

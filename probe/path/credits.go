@@ -38,8 +38,10 @@ func (m Method) Drain(ctx context.Context, samples []probe.Sample, a *Answer, se
 
 // burst returns the capacity, which is the rate of a burst.
 func (m Method) burst(a *Answer) probe.Estimate {
-	if a.Capacity != nil {
-		return *a.Capacity
+	if c := a.Capacity; c != nil && c.Because != "" { // trains that a limiter or others' traffic slowed
+		return probe.NoEstimate(c.Because)
+	} else if c != nil {
+		return *c
 	}
 	c := float64(m.KnownCapacity)
 	return probe.Estimate{Value: c, Low: c, High: c}

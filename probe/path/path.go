@@ -139,7 +139,9 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.Available = &v
 	}
 	if !m.Seed && m.Nominal == 0 {
-		a.reconcile(r.observed())
+		seen := r.observed()
+		a.reconcile(seen)
+		a.bound(r.bounds(), seen.falls != "")
 	}
 	a.hold(samples)
 	if m.Credits && len(r.of("credits")) > 0 {
@@ -172,12 +174,12 @@ func (a *Answer) hold(samples []probe.Sample) {
 	longest := func(rate float64) (b unit.Bytes) {
 		for i := range samples {
 			if s := &samples[i]; len(s.Arrived) >= minHeld && s.ArrivalRate() >= rate {
-				b = max(b, s.Bytes())
+				b = max(b, s.Bytes()*unit.Bytes(len(s.Arrived))/unit.Bytes(s.Count())) // what was lost did not pass
 			}
 		}
 		return b
 	}
-	if v := a.Available; v != nil && v.Available.Known() {
+	if v := a.Available; v != nil && v.Available.Known() && v.Available.Because == "" {
 		v.Held = longest(v.Available.Low)
 	}
 	if r := a.TokenRate; r != nil && r.Rate.Known() && r.Rate.AtLeast {
@@ -185,7 +187,7 @@ func (a *Answer) hold(samples []probe.Sample) {
 			unknownRate(r, "no train arrived at the rate that a part of one showed: others' traffic slowed them")
 		}
 	}
-	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() {
+	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() && c.Because == "" {
 		l.Held = longest(nearlyCapacity * c.Low)
 	}
 }

@@ -60,12 +60,16 @@ const (
 	fastStamps = 12e9
 	// scheduleRate is the relative difference of a token rate and the rate of a schedule (equation 4.1) up to which the schedule explains it.
 	scheduleRate = 0.15
+	// boundSigmas is the distance of a bound from the value, in standard deviations: 99.5 % of them hold, and of the ends of the intervals 95 %.
+	boundSigmas = 2.576
 	// leastSleep is the shortest sleep of an end, in times of full packets at the capacity: others' packets wait in between.
 	leastSleep = 10
 	// shownLater is the confidence in a limiter that only the confirmation met.
 	shownLater = 0.8
 	// unsure is the confidence in a limiter below which its rate is not known: of 200 drawn paths two had a rate of others' traffic with 0.52 and 0.54.
 	unsure = 0.6
+	// hidden is the confidence in what others' traffic may hide or may be: of 1,200 drawn paths 22 of 65 such answers were right.
+	hidden = 0.35
 	// Delays that vary by more than burstJitter packet times hide what short bursts show of the capacity, if trains arrived at less than 1/slowTrains of that.
 	burstJitter, slowTrains = 20, 1.5
 	// wideCapacity is the ratio of the ends of an interval from which on it says nothing.
@@ -158,7 +162,11 @@ func (a *Answer) checkCapacity(o observed) {
 		c.Low, c.High = math.Min(c.Low, c.Value*(1-jitterWide)), math.Max(c.High, c.Value*(1+jitterWide))
 	}
 	if !c.AtLeast && c.High > fastStamps {
-		*c = probe.Estimate{Value: c.Low, Low: c.Low, AtLeast: true}
+		low := c.Value - boundSigmas/1.645*(c.Value-c.Low)
+		*c = probe.Estimate{Value: low, Low: low, AtLeast: true}
+		if low <= 0 {
+			*c = probe.NoEstimate("bursts last no longer than the errors of their timestamps")
+		}
 	}
 }
 
@@ -233,11 +241,22 @@ func (a *Answer) matchLimiter(o observed) {
 			l.Class, l.RunnerUp = limiter.Policer, limiter.TBF
 		}
 	}
-	if l.Class == limiter.None && isRate(*r) {
+	switch {
+	case l.Class != limiter.None:
+	case isRate(*r):
 		unknownRate(r, "no train confirmed a limit, and others' traffic may be what slowed those that met one")
+		fallthrough
+	case !r.Rate.Known() && !o.unlimited:
+		l.Confidence = math.Min(l.Confidence, hidden) // no train passed without being slowed
 	}
 	if (l.Class == limiter.TBF || l.Class == limiter.Policer) && l.Confidence < unsure && isRate(*r) {
 		unknownRate(r, "the trains hardly tell a limiter from others' traffic")
+	}
+	if l.Class == limiter.TBF && r.Rate.Known() && (r.Rate.AtLeast || r.Held == 0 && !r.Shared()) {
+		l.Confidence = math.Min(l.Confidence, shownLater) // of a limit that others' traffic hides, or that no train confirmed
+	}
+	if l.Class == limiter.Scheduling && o.slow {
+		l.Confidence = math.Min(l.Confidence, hidden) // a full packet of others takes as long as an end sleeps
 	}
 	if l.Class == limiter.Policer && (r.Held == 0 || r.Rate.Value < capacity.SlowLink) {
 		l.Confidence = math.Min(l.Confidence, shownLater) // a short queue drops as a policer does
@@ -273,6 +292,8 @@ func (a *Answer) checkAvailable(o observed) {
 		v.Available = probe.NoEstimate("the capacity is not known: " + c.Reason)
 	case c.AtLeast && c.Value < fastStamps:
 		v.Available = probe.NoEstimate("of the capacity only a bound is known")
+	case c.AtLeast && !v.Available.AtLeast: // how much a queue grew follows from the capacity
+		v.Available = probe.Estimate{Value: v.Available.Low, Low: v.Available.Low, AtLeast: true}
 	case o.slow && !o.unlimited:
 		// Others' traffic hid whether a limiter slowed the few bytes that a slow link allows, and the trains vary too little in rate to show another tight link.
 		v.Available.Low = 0

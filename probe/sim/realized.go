@@ -35,12 +35,18 @@ func record(hops []*hop) {
 	}
 }
 
+// available returns the available bandwidth of the hop, unit.MaxRate if it is not limited or saw no train.
+func (h *hop) available() unit.Rate {
+	if h.to > h.from && h.spec.Slowest() > 0 {
+		return link.Available(h.spec, h.log, h.from, h.to)
+	}
+	return unit.MaxRate
+}
+
 func realised(hops []*hop) unit.Rate {
 	lowest := unit.MaxRate
 	for _, h := range hops {
-		if h.to > h.from && h.spec.Slowest() > 0 {
-			lowest = min(lowest, link.Available(h.spec, h.log, h.from, h.to))
-		}
+		lowest = min(lowest, h.available())
 	}
 	return lowest
 }
@@ -52,6 +58,14 @@ func (n *Network) Record() { record(n.links) }
 // since Record to the last: the minimum of all hops, each in its own window, because the
 // traffic of a hop after the last packet is unknown.
 func (n *Network) Realised() unit.Rate { return realised(n.links) }
+
+// RealisedHops returns the available bandwidth of each hop in the same windows, unit.MaxRate of one that is not limited.
+func (n *Network) RealisedHops() (out []unit.Rate) {
+	for _, h := range n.links {
+		out = append(out, h.available())
+	}
+	return out
+}
 
 // Record begins the window of Realised.
 func (n *JointNetwork) Record() {

@@ -779,6 +779,8 @@ export type ProbeAnswer = {
 };
 export type ProbeEstimate = {
 	at_least?: boolean;
+	/** Why there is only a bound. */
+	because?: string;
 	/** Why there is no estimate. */
 	cannot_tell?: string;
 	high?: number;

@@ -1,0 +1,111 @@
+package path
+
+import (
+	"math"
+
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
+	"headgate.dev/headgate/unit"
+)
+
+// Constants of bounds, which trains show where an estimate is not possible. Chosen by Headgate.
+const (
+	// unknownRatio is by how much the capacity may exceed the rate of a train where it is not known: the growth of a queue follows from it.
+	unknownRatio = 4
+	// leastSpread is the error of delays, in ns: that of two timestamps.
+	leastSpread = 2000
+	// passedLoss is the part of its packets that a train may lose beyond what the path loses of a train that does not queue.
+	passedLoss = 0.01
+)
+
+// bounds are what trains show of a path on which neither the capacity nor the available bandwidth could be estimated.
+type bounds struct {
+	// carried is the highest rate of a train, in bit/s, if its first packet was delayed by as much as a packet can be that does not queue, and its last was not.
+	carried float64
+	// passed is the highest rate of a train that made no queue, in bit/s, less what the variation of the delays may hide, and held are its bytes.
+	passed float64
+	held   unit.Bytes
+}
+
+// bounds reads all trains. Without packets that were sent so slowly that they did not queue there are none.
+func (r *evaluation) bounds() (b bounds) {
+	varies, known := spread(r.samples)
+	if !known {
+		return b
+	}
+	for i := range r.samples {
+		s := &r.samples[i]
+		b.carried = math.Max(b.carried, carried(s, varies))
+		if rate := r.passed(s, varies); rate > b.passed {
+			b.passed, b.held = rate, s.Bytes()
+		}
+	}
+	return b
+}
+
+// spread returns the difference of the longest and the shortest delay of packets that are sent so slowly that they do not queue, in ns.
+func spread(samples []probe.Sample) (widest float64, known bool) {
+	for i := range samples {
+		if s := &samples[i]; s.Purpose == limiter.PurposeLight && len(s.Arrived) >= minLight {
+			widest, known = math.Max(widest, queued(s)), true
+		}
+	}
+	return math.Max(widest, leastSpread), known
+}
+
+// carried returns the rate at which a train surely arrived, in bit/s. It is 0 if the train was no longer than the spread.
+func carried(s *probe.Sample, spread float64) float64 {
+	if len(s.Arrived) < minHeld/2 || len(s.Parts) != 1 {
+		return 0
+	}
+	first, last := s.Arrived[0].At, s.Arrived[0].At
+	for _, a := range s.Arrived {
+		first, last = min(first, a.At), max(last, a.At)
+	}
+	took := float64(last - first)
+	if took < spread {
+		return 0
+	}
+	return float64((len(s.Arrived)-1)*s.Parts[0].Frame()) * 8e9 / (took + spread)
+}
+
+// passed returns the available bandwidth that the last part of a train shows at least, in bit/s: its rate, less that at which its queue grew, or may have grown
+// without being seen. It is 0 if packets were lost, or the part was too short.
+func (r *evaluation) passed(s *probe.Sample, spread float64) float64 {
+	parts := s.Split()
+	if len(parts) == 0 {
+		return 0
+	}
+	p := parts[len(parts)-1]
+	n := len(p.Arrived)
+	rate := p.SendingRate()
+	switch {
+	case s.Purpose == limiter.PurposeLight: // small packets pass where full ones do not
+		return 0
+	case n < minHeld || rate <= 0 || p.ArrivalRate() < belowSent*rate || float64(s.Lost()) > (r.loss()+passedLoss)*float64(s.Count()):
+		return 0
+	}
+	took := float64(p.Sent[len(p.Sent)-1] - p.Sent[0])
+	mean := func(of []probe.Arrival) (delay float64) {
+		for _, a := range of {
+			delay += float64(a.At-p.Sent[a.Number]) / float64(len(of))
+		}
+		return delay
+	}
+	ratio := float64(unknownRatio)
+	if c := r.capacity(); c.Known() && !c.AtLeast {
+		ratio = c.Value / rate
+	}
+	grown := math.Max(mean(p.Arrived[n-n/5:])-mean(p.Arrived[:n/5]), 0) + spread
+	return rate * math.Max(1-math.Max(ratio, 1)*grown/took, 0)
+}
+
+// bound gives what is not known the bound that trains show. It comes last: the parts of an answer follow from each other's values, and not from these bounds.
+func (a *Answer) bound(b bounds, falls bool) {
+	if c := a.Capacity; c != nil && !c.Known() && b.carried > 0 {
+		*c = probe.Estimate{Value: b.carried, Low: b.carried, AtLeast: true, Because: c.Reason}
+	}
+	if v := a.Available; v != nil && !v.Available.Known() && b.passed > 0 && !falls {
+		v.Available, v.Held = probe.Estimate{Value: b.passed, Low: b.passed, AtLeast: true, Because: v.Available.Reason}, b.held
+	}
+}

@@ -1,0 +1,38 @@
+package path_test
+
+import (
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+)
+
+// TestBounds: where delays vary more than bursts last neither the capacity nor the available bandwidth can be estimated. Long trains show a bound of both, with the
+// reason.
+func TestBounds(t *testing.T) {
+	const rate = 900e6
+	p := sim.Path{Noise: 700 * time.Nanosecond, Hops: []link.Spec{{
+		Rate: rate, Delay: 5 * time.Millisecond, Queue: link.Amount{Time: 200 * time.Millisecond}, Jitter: link.Jitter{Amount: time.Millisecond},
+	}}}
+	bounds := 0
+	for seed := range uint64(5) {
+		n, m := sim.New(p, seed+1), path.Method{Parts: path.AllParts}
+		a := m.Estimate(simtest.SendAll(1000, m.Next, func(_ int, train probe.Train) probe.Sample { return n.Send(train) }))
+		if c := a.Capacity; !c.AtLeast || c.Because == "" || c.Value < rate/2 || c.Value > rate {
+			t.Errorf("seed %d: the capacity is %+v", seed, c)
+		}
+		switch v := a.Available.Available; {
+		case v.Known() && (!v.AtLeast || v.Because == "" || v.Value > rate):
+			t.Errorf("seed %d: the available bandwidth is %+v", seed, v)
+		case v.Known():
+			bounds++
+		}
+	}
+	if bounds == 0 {
+		t.Error("there is no bound of the available bandwidth")
+	}
+}
