@@ -321,7 +321,7 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 			continue
 		}
 		later := r.At.After(last.At)
-		if e := a.Capacity; e != nil && e.Known() && (later || !capacity.Known()) {
+		if e := a.Capacity; e != nil && e.Known() && !e.Carried() && (later || !capacity.Known()) {
 			capacity = *e
 		}
 		if a.Credits != nil {

@@ -8,11 +8,14 @@ type Estimate struct {
 	High float64 `json:"high,omitempty"`
 	// AtLeast marks Value as a lower bound; High is then unknown.
 	AtLeast bool `json:"at_least,omitempty"`
-	// Because is the reason why there is only a bound, if it is known.
+	// Because is the reason why there is no estimate but only the bound of the trains that passed.
 	Because string `json:"because,omitempty"`
 	// Reason is the reason why there is no value.
 	Reason string `json:"cannot_tell,omitempty"`
 }
+
+// Carried reports whether there is only the bound of the trains that passed, because there is no estimate.
+func (e Estimate) Carried() bool { return e.AtLeast && e.Because != "" }
 
 // Known reports whether there is a value.
 func (e Estimate) Known() bool { return e.Reason == "" }

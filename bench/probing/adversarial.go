@@ -46,8 +46,13 @@ const (
 
 var estimators = []string{ofCapacity, ofTokenRate, ofClass, ofAvailable}
 
-// oracleBytes is what a method may send for the token rate, of the 5 MB of a measurement: the rest is for the other values.
-const oracleBytes = 2.5e6
+// oracleBytes returns what a method may send for the token rate on a path: half of the bytes of a measurement, which are 5 MB, and on slow links those of the row "slow".
+func oracleBytes(capacity float64) float64 {
+	if capacity <= 10e6 {
+		return slowBytes.Value * 1e3 / 2
+	}
+	return spentBytes.Value * 1e6 / 2
+}
 
 // drawAdversarial draws hops 1 to mostHops, limiters 0 to 3, queues of 16 packets to 1 s, decay, gifts, groups, loss of 0 to 3 %, jitter, reordering, and cross
 // traffic of 0 to 90 %, at 1 Mbit/s to fastest.
@@ -132,16 +137,38 @@ func drawAdversarial(d *bench.Draw, mostHops int, fastest float64) adversarial {
 	if rough {
 		a.classes = append(a.classes, limiter.Scheduling, limiter.Xen)
 	}
-	a.canTell[ofTokenRate] = !math.IsNaN(a.rate) && drained/(1-a.rate/speed) < oracleBytes && !rough && cross < 0.5
+	a.canTell[ofTokenRate] = !math.IsNaN(a.rate) && drained/(1-a.rate/speed) < oracleBytes(speed) && !rough && cross < 0.5
 	a.canTell[ofClass] = math.IsNaN(a.rate) || a.canTell[ofTokenRate]
+	a.tellsRough(last, speed)
 	return a
 }
+
+// tellsRough takes out what no train can show because the delays of the last link vary for longer than it lasts. A train at the capacity ends where a bucket is empty.
+func (a *adversarial) tellsRough(last *link.Spec, speed float64) {
+	varies := last.Jitter.Amount.Seconds()
+	if last.Suspension != nil {
+		varies = last.Suspension.Time.Seconds()
+	}
+	burst := spentBytes.Value * 1e6
+	for _, l := range a.limits {
+		burst = math.Min(burst, float64(l.Size))
+	}
+	if burst*8/speed < outlasts*varies {
+		a.canTell[ofCapacity] = false
+	}
+	if spentBytes.Value*8e6/a.available < outlasts*varies {
+		a.canTell[ofAvailable] = false
+	}
+}
+
+// outlasts is how much longer than the variation of delays a train is that shows a rate.
+const outlasts = 4
 
 // verdict is what an answer is worth on one path, for one estimator.
 type verdict struct {
 	answered, wrong, covered bool
-	// bound: the answer is only a bound, and tells: it is at least half of the true value.
-	bound, tells bool
+	// judged: the truth is known. bound: the answer is only a bound. tells: it says something of use, which a bound below half of the true value does not.
+	judged, bound, tells bool
 	// confidence is the stated one of a class, and right whether it is a true one.
 	confidence float64
 	right      bool
@@ -155,13 +182,13 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 			return
 		}
 		if math.IsNaN(is) { // there is no limit: any value is wrong that is not a bound
-			out[name] = verdict{answered: true, bound: e.AtLeast, tells: true, wrong: !e.AtLeast && e.Value < a.capacity*(1-slack)}
+			out[name] = verdict{answered: true, judged: true, bound: e.AtLeast, tells: true, wrong: e.AtLeast && e.Value > a.capacity*(1+slack) || !e.AtLeast && e.Value < a.capacity*(1-slack)}
 			return
 		}
-		out[name] = verdict{answered: true, bound: e.AtLeast, tells: !e.AtLeast || e.Value >= is/2, wrong: isWrong(*e, is, slack), covered: e.AtLeast || e.Low*(1-roundOff) <= is && is <= e.High*(1+roundOff)}
+		out[name] = verdict{answered: true, judged: true, bound: e.AtLeast, tells: !e.AtLeast || e.Value >= is/2, wrong: isWrong(*e, is, slack), covered: e.AtLeast || e.Low*(1-roundOff) <= is && is <= e.High*(1+roundOff)}
 	}
 	if a.vague {
-		out[ofCapacity] = verdict{answered: got.Capacity.Known(), tells: true, covered: true}
+		out[ofCapacity] = verdict{answered: got.Capacity.Known(), tells: true}
 	} else {
 		value(ofCapacity, got.Capacity, a.capacity, roundOff)
 	}
@@ -170,7 +197,7 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 	}
 	if v := got.Available; v != nil { // the mean of the traffic that was drawn, and not that of the time of the measurement
 		if is := a.availableFor(v); math.IsNaN(is) {
-			out[ofAvailable] = verdict{answered: v.Available.Known(), tells: true, covered: true}
+			out[ofAvailable] = verdict{answered: v.Available.Known(), tells: true}
 		} else {
 			value(ofAvailable, &v.Available, is, 0.1)
 		}
@@ -185,7 +212,8 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 		if l.Class == limiter.None && l.Held > 0 && !a.limitedWithin(float64(l.Held)) {
 			is.classes = append([]limiter.Class{limiter.None}, a.classes[1:]...)
 		}
-		out[ofClass] = verdict{answered: l.Cannot == "", tells: true, wrong: is.isWrongClass(*l), confidence: l.Confidence, right: slices.Contains(is.classes, l.Class)}
+		tells := l.Confidence >= 0.5 && (l.Class != limiter.None || !a.limitedWithin(oracleBytes(a.capacity)))
+		out[ofClass] = verdict{answered: l.Cannot == "", judged: true, tells: tells, wrong: is.isWrongClass(*l), confidence: l.Confidence, right: slices.Contains(is.classes, l.Class)}
 	}
 	return out
 }
@@ -240,11 +268,11 @@ func (a *adversarial) realise(left []unit.Rate) {
 	}
 }
 
-// availableFor returns the available bandwidth for a transfer of the bytes for which an answer says that it was held. A limiter whose bucket outlasts these, beside
-// the others' traffic, may count or not, as its bucket was full or not: of the values between both it returns the one next to the answer. NaN is what is not
-// known.
+// availableFor returns the available bandwidth for a transfer of the bytes for which an answer says that it was held. A limiter whose bucket outlasts these bytes,
+// beside the others' traffic, does not slow such a transfer if the bucket is full, and does if it is empty: of the values between these two it returns the one
+// next to the answer. An answer that names no bytes is held against all limiters. It returns NaN if the value is not known.
 func (a adversarial) availableFor(v *available.Result) float64 {
-	if !v.Available.Known() || math.IsNaN(a.available) {
+	if !v.Available.Known() || math.IsNaN(a.available) || v.Held == 0 || v.Available.Value <= 0 {
 		return a.available
 	}
 	is := math.Inf(1)
@@ -307,13 +335,17 @@ func adversarialCase(d *bench.Draw) bench.Case {
 // setAdversarial sets the claims of drawn paths, given the verdicts on their answers.
 func setAdversarial(sheet *bench.Sheet, where string, paths []adversarial, all []map[string]verdict) {
 	for _, e := range estimators {
-		var answers, wrong, could, useful, intervals, covered, bounds float64
+		var answers, wrong, wrongs, could, useful, intervals, covered, bounds, sures float64
 		for i, v := range all {
 			o := v[e]
-			if o.answered {
+			if o.answered && o.judged {
 				answers++
 				wrong += float64(bench.Pick(o.wrong, 1, 0))
+				if o.confidence > sure {
+					sures++
+				}
 				if !o.bound {
+					wrongs += float64(bench.Pick(o.wrong, 1, 0))
 					intervals++
 					covered += float64(bench.Pick(o.covered, 1, 0))
 				}
@@ -326,6 +358,11 @@ func setAdversarial(sheet *bench.Sheet, where string, paths []adversarial, all [
 		}
 		sheet.Set("wrong/"+where+"/"+e, 100*wrong/max(answers, 1))
 		sheet.Note("wrong/"+where+"/"+e, "%.0f of %.0f answers, on %d paths", wrong, answers, len(all))
+		if e == ofClass {
+			sheet.Note("wrong/"+where+"/"+e, "%.0f answers have a confidence above %.1f", sures, sure)
+		} else {
+			sheet.Note("wrong/"+where+"/"+e, "%.0f of the %.0f that are no bounds", wrongs, intervals)
+		}
 		sheet.Set("useful/"+where+"/"+e, 100*useful/max(could, 1))
 		if e != ofClass {
 			sheet.Note("useful/"+where+"/"+e, "of these %.0f are bounds; a bound below half of the true value does not count", bounds)

@@ -24,8 +24,11 @@ type outcome struct {
 
 // judge compares an estimate with the truth.
 func judge(e probe.Estimate, truth float64) outcome {
-	if !e.Known() {
+	switch {
+	case !e.Known():
 		return outcome{off: math.NaN(), why: e.Reason}
+	case e.AtLeast:
+		return outcome{off: math.NaN(), why: "only a bound"}
 	}
 	return outcome{
 		off: math.Abs(e.Value/truth - 1), covered: e.Low <= truth && truth <= e.High, width: (e.High - e.Low) / truth,

@@ -2,6 +2,7 @@ package probing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -48,8 +49,8 @@ var table52 = []struct {
 	{800, cited{9.20, 8.05, 775, 846}, cited{9.86, 3.09, 753, 765}},
 }
 
-// pathrateRuns are the runs of pathrate that the dissertation has (3.7.1 and 3.7.2): true capacity and the answer's middle, in Mbit/s.
-var pathrateRuns = [][2]float64{{100, 100}, {1000, 980}, {1000, 2000}, {200, 1250}}
+// pathrateRuns are the middles of the answers of pathrate that the dissertation has (3.7.2), by the true capacity, in Mbit/s.
+var pathrateRuns = map[unit.Rate][]float64{100 * unit.Mbit: {100}, unit.Gbit: {980, 2000}}
 
 // pathrateSeconds and udpstSeconds are how long a run takes, from the README of pathrate 2.4.1 and that of OB-UDPST (its default), the tool of the authors of RFC 9097.
 const pathrateSeconds, udpstSeconds = 15 * 60, 10
@@ -103,6 +104,8 @@ func peerAvailable(d *bench.Draw, left float64, load, tick cited) bench.Case {
 	}
 }
 
+var errNoAnswer = errors.New("the probe has no answer for this direction")
+
 // peersAvailable compares answers with what the other traffic left in the time of each.
 func (s *stage) peersAvailable(ctx context.Context, r *bench.Run, id string, spec link.Spec, seed uint64) error {
 	stats, ok := s.WireStats(0)
@@ -123,6 +126,9 @@ func (s *stage) peersAvailable(ctx context.Context, r *bench.Run, id string, spe
 		}
 		from, to := windowOf(samples[probe.Out], "available/")
 		a := report.Directions[probe.Out]
+		if a == nil {
+			return errNoAnswer
+		}
 		if a.Available == nil || !a.Available.Available.Known() || to <= from {
 			off, width = append(off, 100), append(width, 100)
 		} else {
@@ -157,7 +163,7 @@ func peerRate(name string, rate unit.Rate, limiter *link.Bucket) bench.Case {
 				r.Sheet(udpstCited).Set(id+"/seconds", udpstSeconds)
 				r.Sheet(udpstCited).Note(id+"/seconds", "OB-UDPST, the tool of the authors of RFC 9097: its README has 10 s as the default; it sends at the rate of the path for most of them")
 				if limiter == nil {
-					citePathrate(r.Sheet(pathrateCited), id)
+					citePathrate(r.Sheet(pathrateCited), id, rate)
 				}
 				return on.peerIperf(ctx, r, id, truth)
 			})
@@ -165,13 +171,13 @@ func peerRate(name string, rate unit.Rate, limiter *link.Bucket) bench.Case {
 	}
 }
 
-func citePathrate(s *bench.Sheet, id string) {
+func citePathrate(s *bench.Sheet, id string, rate unit.Rate) {
 	var off []float64
-	for _, run := range pathrateRuns {
-		off = append(off, offBy(run[1], run[0]))
+	for _, said := range pathrateRuns[rate] {
+		off = append(off, offBy(said*1e6, float64(rate)))
 	}
 	s.SetAll(id+"/error", off)
-	s.Note(id+"/error", "pathrate: the four runs of the dissertation (3.7.1, 3.7.2), on paths of 100, 1,000, 1,000 and 200 Mbit/s: 100, 970 to 990, 1,900 to 2,100 and 1,100 to 1,400 Mbit/s")
+	s.Note(id+"/error", "pathrate: the runs of the dissertation on its campus (3.7.2): 100 Mbit/s on a path of 100, and 970 to 990 and 1,900 to 2,100 on two of 1,000. On its testbed (3.7.1), with a path of 200 Mbit/s, it had 1,100 to 1,400")
 	s.Set(id+"/seconds", pathrateSeconds)
 	s.Note(id+"/seconds", "pathrate: about 15 min, from the README of version 2.4.1")
 }
@@ -186,6 +192,9 @@ func (s *stage) peersRate(ctx context.Context, r *bench.Run, id string, limited 
 			return err
 		}
 		a := report.Directions[probe.Out]
+		if a == nil {
+			return errNoAnswer
+		}
 		off = append(off, judge(rateOf(a, limited), truth))
 		bytes, seconds = append(bytes, float64(a.Bytes)/1e6), append(seconds, a.Seconds)
 	}

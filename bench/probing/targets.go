@@ -51,7 +51,7 @@ var rows = []bench.Row{
 	{ID: "honest", What: "Every estimator's 90 % interval covers the truth in 85 to 95 % of 300 runs; median width <= 2 x p90 error; abstentions <= 2 %, listed."},
 	{ID: "harm", What: "A bystander's ping and loss on the path during `probe path`: p99 + <= 10 ms, loss <= 0.1 %."},
 	{ID: "wrong", What: "adversarial draw: hops 1 to 5, 0 to 3 limiters in series, queues 16 packets to 1 s, tail drop/RED/CoDel, decay, gifts, grouping, loss 0 to 3 %, jitter, reordering, cross 0 to 90 %, 1 Mbit/s to 40 Gbit/s; 2,000 simulated paths, 200 lab runs, held-out seed: value outside its own 99 % interval, or a false bound, or a wrong class above 0.9: <= 1 % of answers"},
-	{ID: "useful", What: "the same draw: an answer for capacity >= 95 %, token rate, class, available >= 90 % of the paths where a method with the same bytes could answer"},
+	{ID: "useful", What: "the same draw: an answer for capacity >= 95 %, token rate, class, available >= 90 % of the paths where a method with the same bytes could answer. A bound below half of the true value, a type with a confidence below 0.5, and \"none\" where half of the bytes empty a limiter's bucket, are no answers"},
 	{ID: "calibration", What: "the same: 90 % intervals cover 85 to 95 %; stated confidence against outcomes within 5 points in each tenth"},
 	{ID: "named", What: "the ten kinds of links on which the probe was found wrong: right, or \"cannot tell\" with the true reason, in >= 19 of 20 runs each"},
 	{ID: "credits", What: "5 Gbit/750 Mbit/30 MB, and 10 Gbit/1.25 Gbit/gigabytes, over a day of the schedule in virtual time: baseline and burst <= 2 %, bucket <= 10 %, false \"none\" never."},

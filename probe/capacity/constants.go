@@ -63,8 +63,9 @@ const (
 	// mode if all runs were outside it. With them the interval held nine of ten of 600
 	// random paths.
 	meanTimestampError, pushed, crossTrafficShift = 60.0, 400.0, 0.1
-	// If less than undelayed of the runs had no delay, fastPart of them may be all that had no cross traffic between their packets. Fewer than fewRuns values may
-	// be of the same cross traffic, which is fewError of a packet in each. Of 20 wrong answers on 800 drawn paths 11 were too low for these two reasons.
+	// If less than undelayed of the runs had no delay, perhaps only fastPart of them had no cross traffic between their packets. A mode of fewer than fewRuns values
+	// may be of runs that all had cross traffic: its gap is then too long by fewError divided by their number. Of 20 wrong answers on 800 drawn paths 11 were too low
+	// for these two reasons.
 	undelayed, fastPart = 0.85, 0.1
 	fewRuns, fewError   = 8, 1.2
 )

@@ -125,22 +125,22 @@ func (m mode) share(values []value) float64 {
 // fastest returns the shortest gap that the values allow. Where cross traffic was between the packets of most runs the mode is of its gaps, which are longer
 // than those of the narrow link, and the resamples do not show it.
 func (f result) fastest() float64 {
-	left := 0.
-	for _, v := range f.values {
-		left += v.weight * fastPart
-	}
-	if left > fastPart*undelayed*float64(len(f.values)) {
-		return f.gap
-	}
 	gap := f.gap
-	for _, v := range f.values {
-		if left -= v.weight; left <= 0 {
-			gap = math.Min(gap, v.gap)
-			break
-		}
+	if f.count < fewRuns && f.count > 0 {
+		gap /= 1 + fewError/f.count
 	}
-	if f.count < fewRuns {
-		gap = math.Min(gap, f.gap/(1+fewError/f.count))
+	weight := 0.
+	for _, v := range f.values {
+		weight += v.weight
+	}
+	if f.burst == 2 || weight > undelayed*float64(len(f.values)) { // the gaps of pairs are no longer than the errors of timestamps
+		return gap
+	}
+	left := weight * fastPart
+	for _, v := range f.values {
+		if left -= v.weight; left <= 0 && v.gap > timestampError/float64(f.k-1) {
+			return math.Min(gap, v.gap)
+		}
 	}
 	return gap
 }

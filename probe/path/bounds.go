@@ -10,25 +10,29 @@ import (
 
 // Constants of bounds, which trains show where an estimate is not possible. Chosen by Headgate.
 const (
-	// unknownRatio is by how much the capacity may exceed the rate of a train where it is not known: the growth of a queue follows from it.
-	unknownRatio = 4
+	// unknownRatio is by how much the capacity may exceed the rate of a train where it is not known, and knownRatio where it is known: the tight link, whose queue
+	// grows, may be faster than the narrow one.
+	unknownRatio, knownRatio = 4, 2
 	// leastSpread is the error of delays, in ns: that of two timestamps.
 	leastSpread = 2000
 	// passedLoss is the part of its packets that a train may lose beyond what the path loses of a train that does not queue.
 	passedLoss = 0.01
+	// grownOver is the part of a train's time between the middles of its first and last fifths.
+	grownOver = 0.8
 )
 
-// bounds are what trains show of a path on which neither the capacity nor the available bandwidth could be estimated.
+// bounds are what trains show of a path on which the capacity or the available bandwidth could not be estimated.
 type bounds struct {
 	// carried is the highest rate of a train, in bit/s, if its first packet was delayed by as much as a packet can be that does not queue, and its last was not.
 	carried float64
-	// passed is the highest rate of a train that made no queue, in bit/s, less what the variation of the delays may hide, and held are its bytes.
+	// passed is the highest rate of a train that made no queue, in bit/s, less what the variation of the delays may hide, and held are the bytes that passed.
 	passed float64
 	held   unit.Bytes
 }
 
-// bounds reads all trains. Without packets that were sent so slowly that they did not queue there are none.
-func (r *evaluation) bounds() (b bounds) {
+// bounds reads all trains. Without packets that were sent so slowly that they did not queue there are none. Trains above most, which the path does not carry for
+// long, show nothing: they were shorter than a bucket.
+func (r *evaluation) bounds(capacity *probe.Estimate, most float64) (b bounds) {
 	varies, known := spread(r.samples)
 	if !known {
 		return b
@@ -36,11 +40,16 @@ func (r *evaluation) bounds() (b bounds) {
 	for i := range r.samples {
 		s := &r.samples[i]
 		b.carried = math.Max(b.carried, carried(s, varies))
-		if rate := r.passed(s, varies); rate > b.passed {
-			b.passed, b.held = rate, s.Bytes()
+		if rate := r.passed(s, varies, capacity); rate > b.passed && rate <= most {
+			b.passed, b.held = rate, arrived(s)
 		}
 	}
 	return b
+}
+
+// arrived returns the layer 2 bytes of a train that arrived.
+func arrived(s *probe.Sample) unit.Bytes {
+	return s.Bytes() * unit.Bytes(s.Count()-s.Lost()) / unit.Bytes(max(s.Count(), 1))
 }
 
 // spread returns the difference of the longest and the shortest delay of packets that are sent so slowly that they do not queue, in ns.
@@ -55,7 +64,8 @@ func spread(samples []probe.Sample) (widest float64, known bool) {
 
 // carried returns the rate at which a train surely arrived, in bit/s. It is 0 if the train was no longer than the spread.
 func carried(s *probe.Sample, spread float64) float64 {
-	if len(s.Arrived) < minHeld/2 || len(s.Parts) != 1 {
+	n := s.Count() - s.Lost() // a packet that arrived twice counts once
+	if n < minHeld/2 || len(s.Parts) != 1 {
 		return 0
 	}
 	first, last := s.Arrived[0].At, s.Arrived[0].At
@@ -66,12 +76,12 @@ func carried(s *probe.Sample, spread float64) float64 {
 	if took < spread {
 		return 0
 	}
-	return float64((len(s.Arrived)-1)*s.Parts[0].Frame()) * 8e9 / (took + spread)
+	return float64((n-1)*s.Parts[0].Frame()) * 8e9 / (took + spread)
 }
 
-// passed returns the available bandwidth that the last part of a train shows at least, in bit/s: its rate, less that at which its queue grew, or may have grown
-// without being seen. It is 0 if packets were lost, or the part was too short.
-func (r *evaluation) passed(s *probe.Sample, spread float64) float64 {
+// passed returns the available bandwidth that the last part of a train shows at least, in bit/s: its rate, less that at which its queue may have grown without
+// being seen. It is 0 if the queue was seen to grow, if packets were lost beyond passedLoss, or if the part was too short.
+func (r *evaluation) passed(s *probe.Sample, spread float64, capacity *probe.Estimate) float64 {
 	parts := s.Split()
 	if len(parts) == 0 {
 		return 0
@@ -85,27 +95,30 @@ func (r *evaluation) passed(s *probe.Sample, spread float64) float64 {
 	case n < minHeld || rate <= 0 || p.ArrivalRate() < belowSent*rate || float64(s.Lost()) > (r.loss()+passedLoss)*float64(s.Count()):
 		return 0
 	}
-	took := float64(p.Sent[len(p.Sent)-1] - p.Sent[0])
 	mean := func(of []probe.Arrival) (delay float64) {
 		for _, a := range of {
 			delay += float64(a.At-p.Sent[a.Number]) / float64(len(of))
 		}
 		return delay
 	}
-	ratio := float64(unknownRatio)
-	if c := r.capacity(); c.Known() && !c.AtLeast {
-		ratio = c.Value / rate
+	grown := mean(p.Arrived[n-n/5:]) - mean(p.Arrived[:n/5])
+	if grown > spread {
+		return 0
 	}
-	grown := math.Max(mean(p.Arrived[n-n/5:])-mean(p.Arrived[:n/5]), 0) + spread
-	return rate * math.Max(1-math.Max(ratio, 1)*grown/took, 0)
+	ratio := float64(unknownRatio)
+	if c := capacity; c != nil && c.Known() && !c.AtLeast {
+		ratio = math.Max(c.High/rate, knownRatio)
+	}
+	took := grownOver * float64(p.Sent[len(p.Sent)-1]-p.Sent[0])
+	return rate * math.Max(1-ratio*spread/took, 0)
 }
 
 // bound gives what is not known the bound that trains show. It comes last: the parts of an answer follow from each other's values, and not from these bounds.
-func (a *Answer) bound(b bounds, falls bool) {
+func (a *Answer) bound(b bounds) {
 	if c := a.Capacity; c != nil && !c.Known() && b.carried > 0 {
 		*c = probe.Estimate{Value: b.carried, Low: b.carried, AtLeast: true, Because: c.Reason}
 	}
-	if v := a.Available; v != nil && !v.Available.Known() && b.passed > 0 && !falls {
+	if v := a.Available; v != nil && !v.Available.Known() && b.passed > 0 {
 		v.Available, v.Held = probe.Estimate{Value: b.passed, Low: b.passed, AtLeast: true, Because: v.Available.Reason}, b.held
 	}
 }

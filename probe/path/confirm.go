@@ -81,7 +81,8 @@ type claim struct {
 	trains int
 	// slower is the lowest rate at which a held part arrived below the rate that it was to confirm, 0 if none did.
 	slower float64
-	taken  float64 // the rate up to which a policer's may be, because others' traffic took tokens; 0 if none did
+	// taken is the highest rate that the policer may have if others' traffic took tokens, 0 if none did.
+	taken float64
 }
 
 // isRate reports whether there is a rate, and not only a bound.
@@ -133,7 +134,7 @@ func (r *evaluation) readAnswer() claim {
 	switch {
 	case c.falls != "":
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
-	case isRate(c.Result) && !c.confirmed && !c.Shared() && !c.Policed && c.slower > 0 && !r.quiet():
+	case isRate(c.Result) && !c.confirmed && !c.Shared() && !c.Policed && c.slower > 0 && !r.slow() && r.limiter().Class != limiter.Policer && r.crossed():
 		// Others' traffic may be what slowed the trains that were to confirm it.
 		c.Rate.Low = math.Min(c.Rate.Low, c.slower*(1-sameRate))
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
@@ -284,7 +285,7 @@ func (c *claim) take(s, whole *probe.Sample, e tokenrate.Result, hold bool) {
 		if b := e.Bucket; !hold && b.Known() && b.Low > 0 {
 			bucket = probe.Estimate{Value: b.Low, Low: b.Low, AtLeast: true}
 		}
-		c.Result, c.confirmed = tokenrate.Result{Rate: e.Rate, Bucket: bucket, Policed: e.Policed}, false
+		c.Result, c.confirmed, c.slower = tokenrate.Result{Rate: e.Rate, Bucket: bucket, Policed: e.Policed}, false, 0
 	case e.Joint != nil && isRate(c.Result) && e.Joint.Rate > before.High*(1+sameRate) && hold && c.Bucket.Known() && c.Bucket.AtLeast && c.filled < mostFilled:
 		// The bucket holds more than its bound, and had filled again: the next train finds it nearly empty.
 		c.filled++
@@ -319,6 +320,12 @@ func (r *evaluation) idle() (d time.Duration) {
 		}
 	}
 	return d
+}
+
+// crossed reports whether packets that are sent slowly found others' on their way.
+func (r *evaluation) crossed() bool {
+	varies, known := jitter(r.samples)
+	return known && varies >= packetTime(r.bound())/2
 }
 
 // quiet reports whether packets that are sent slowly found no others' on their way.
@@ -363,7 +370,7 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 		if bytes == float64(share)/2 {
 			fast, bytes = r.emptying(filled, rate, fastHead, headShare*float64(share)) // fewer bytes empty it, and make a longer queue
 		}
-		if c.Policed && bytes == headShare*float64(share) { // one that passes all of a train only has a larger bucket
+		if c.Policed && bytes == headShare*float64(share) { // a policer that drops nothing of the train has a larger bucket
 			fast, bytes = r.emptying(filled, rate, fastHead, float64(share)-float64((minHeld+2)*frame))
 		}
 		head := packets(bytes) + 2

@@ -38,7 +38,7 @@ func (m Method) Drain(ctx context.Context, samples []probe.Sample, a *Answer, se
 
 // burst returns the capacity, which is the rate of a burst.
 func (m Method) burst(a *Answer) probe.Estimate {
-	if c := a.Capacity; c != nil && c.Because != "" { // trains that a limiter or others' traffic slowed
+	if c := a.Capacity; c != nil && c.Carried() { // trains that a limiter or others' traffic slowed
 		return probe.NoEstimate(c.Because)
 	} else if c != nil {
 		return *c

@@ -141,7 +141,9 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	if !m.Seed && m.Nominal == 0 {
 		seen := r.observed()
 		a.reconcile(seen)
-		a.bound(r.bounds(), seen.falls != "")
+		if most, _ := a.most(seen.shown); seen.falls == "" {
+			a.bound(r.bounds(a.Capacity, most))
+		}
 	}
 	a.hold(samples)
 	if m.Credits && len(r.of("credits")) > 0 {
@@ -174,20 +176,22 @@ func (a *Answer) hold(samples []probe.Sample) {
 	longest := func(rate float64) (b unit.Bytes) {
 		for i := range samples {
 			if s := &samples[i]; len(s.Arrived) >= minHeld && s.ArrivalRate() >= rate {
-				b = max(b, s.Bytes()*unit.Bytes(len(s.Arrived))/unit.Bytes(s.Count())) // what was lost did not pass
+				b = max(b, arrived(s))
 			}
 		}
 		return b
 	}
-	if v := a.Available; v != nil && v.Available.Known() && v.Available.Because == "" {
-		v.Held = longest(v.Available.Low)
+	if v := a.Available; v != nil && v.Available.Known() && !v.Available.Carried() {
+		if v.Held = longest(v.Available.Low); v.Held == 0 && len(samples) > 0 {
+			v.Available = probe.NoEstimate("no train passed as fast as the model of the queue says")
+		}
 	}
 	if r := a.TokenRate; r != nil && r.Rate.Known() && r.Rate.AtLeast {
 		if r.Held = longest(r.Rate.Value * (1 - sameRate)); r.Held == 0 && len(samples) > 0 {
 			unknownRate(r, "no train arrived at the rate that a part of one showed: others' traffic slowed them")
 		}
 	}
-	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() && c.Because == "" {
+	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() && !c.Carried() {
 		l.Held = longest(nearlyCapacity * c.Low)
 	}
 }

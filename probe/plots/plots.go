@@ -48,7 +48,7 @@ func dispersionPlot(samples []probe.Sample, a *path.Answer) (p plot.Plot, ok boo
 	for _, r := range rates {
 		highest = math.Max(highest, r)
 	}
-	if a.Capacity != nil && a.Capacity.Known() {
+	if c := a.Capacity; c != nil && c.Known() && !c.AtLeast {
 		highest = math.Min(highest, 2*a.Capacity.Value)
 	}
 	kept := rates[:0]
@@ -74,7 +74,7 @@ func dispersionPlot(samples []probe.Sample, a *path.Answer) (p plot.Plot, ok boo
 		}
 		p.Lines = append(p.Lines, plot.Line{Name: name, X: []float64{m.At / 1e6, m.At / 1e6}, Y: []float64{0, 100 * float64(m.Count) / float64(len(rates))}, Colour: 4, Dashed: true})
 	}
-	if a.Capacity != nil && a.Capacity.Known() {
+	if a.Capacity != nil && a.Capacity.Known() && !a.Capacity.AtLeast {
 		c := a.Capacity.Value / 1e6
 		p.Lines = append(p.Lines, plot.Line{Name: fmt.Sprintf("capacity %.4g Mbit/s", c), X: []float64{c, c}, Y: []float64{0, top}, Colour: 1})
 	}

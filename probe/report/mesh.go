@@ -43,8 +43,12 @@ func WriteMesh(w io.Writer, servers []config.Server, results mesh.Rows) error {
 					e := part.of(r)
 					some = some || e != nil
 					text = meshCell(r, e)
-					if e != nil && !e.Known() && r.Failed == "" {
+					switch {
+					case e == nil || r.Failed != "":
+					case !e.Known():
 						notes = append(notes, fmt.Sprintf("%s to %s: cannot estimate the %s: %s", r.From, r.To, part.name, e.Reason))
+					case e.Carried():
+						notes = append(notes, fmt.Sprintf("%s to %s: only a bound of the %s: %s", r.From, r.To, part.name, e.Because))
 					}
 				}
 				row = append(row, text)

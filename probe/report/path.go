@@ -171,11 +171,17 @@ func short(d time.Duration) time.Duration {
 
 func rateText(e probe.Estimate) string { return e.Format(probe.FormatRate) }
 
+// confident is the confidence in a limiter type from which on it is not printed.
+const confident = 0.9
+
 // limiterText returns the limiter type with its parameters.
 func limiterText(r *limiter.Result) string {
 	text := string(r.Class)
 	if r.Class == limiter.None && r.Held > 0 {
 		text += " within " + probe.FormatBytes(float64(r.Held))
+	}
+	if r.Cannot == "" && r.Confidence > 0 && r.Confidence < confident {
+		text += fmt.Sprintf(" (confidence %.0f %%)", 100*r.Confidence)
 	}
 	switch {
 	case r.Cannot != "":

@@ -30,7 +30,7 @@ function estimate(r: ProbeResult): ProbeEstimate | undefined {
 
 /** unknownReason returns the reason why a completed measurement has no value. */
 function unknownReason(r: ProbeResult): string {
-	return (r.measure === "limiter" ? r.answer?.limiter?.cannot_tell : estimate(r)?.cannot_tell) ?? "";
+	return (r.measure === "limiter" ? r.answer?.limiter?.cannot_tell : estimate(r)?.cannot_tell ?? estimate(r)?.because) ?? "";
 }
 
 /** value returns the estimated rate in bit/s, undefined if the measurement cannot tell. */
@@ -44,7 +44,7 @@ function formatResult(r: ProbeResult): string {
 	if (r.measure === "path") return r.rtt_ns ? showSeconds(r.rtt_ns / 1e9) : "–";
 	const v = value(r), size = r.answer?.limiter?.bucket?.size?.value ?? r.answer?.token_rate?.bucket?.value;
 	const what = r.measure === "limiter" ? (r.answer?.limiter?.class ?? "") : "";
-	return [what, v === undefined ? "" : showRate(v), size === undefined ? "" : `bucket ${showBytes(size)}`].filter(Boolean).join(", ") || "no estimate";
+	return [what, v === undefined ? "" : (estimate(r)?.at_least ? "at least " : "") + showRate(v), size === undefined ? "" : `bucket ${showBytes(size)}`].filter(Boolean).join(", ") || "no estimate";
 }
 
 route("/probes", () => "Probes", async (on, _, signal) => {
