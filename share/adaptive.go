@@ -207,6 +207,7 @@ func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
 	}
 	checkOffered(ends, len(a.flows))
 	for i, f := range a.net.Flows {
+		a.flows[i].metered = i < len(a.drops)
 		if a.flows[i].lossless++; i >= len(a.drops) || a.drops[i] {
 			a.flows[i].lossless = 0
 		}

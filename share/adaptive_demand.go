@@ -28,6 +28,10 @@ const (
 	// host. With a margin for its noise, which steps of the rate make two to three times what it is, four TCP flows at 5 Mbit/s had up to 5 % more than they offered, and
 	// all flows together 97.7 and 97.6 % of what they could have; without it 98.6 and 98.1 (bench reservations, 50 % controlled and 40 % random).
 	losslessCycles = 4
+	// lossyMargin is the most that is added for the noise of such a flow which did have drops: the bucket of its meter holds half a second of its rate. In the first
+	// seconds of TCP connections, which catch up with what they could not send, the noise is 10 to 30 %: four reservations then had up to 40 % more than they
+	// used for ten seconds, beside best effort that was limited to a quarter of what was left.
+	lossyMargin = 0.05
 	// A flow that rises to this many times a limit below its reservation has the whole reservation in the next cycle. Unless it is unresponsive that is so also
 	// if what it offers after the rise was measured: TCP may want more than it sends under the limit.
 	leapsOver = 1.2
@@ -68,7 +72,8 @@ type demand struct {
 	// wants is the least that the flow is known to want in this cycle, 0 if nothing is known. What it offers beside that is no sample of another rate: it
 	// would count as noise, and the fall after it as a seizure.
 	wants    float64
-	lossless int // cycles since it lost packets at its limit
+	metered  bool // it is known whether it lost packets at its limit
+	lossless int  // cycles since it did
 	claim    float64
 	headroom float64
 	probing  int     // cycles that headroom remains
@@ -231,8 +236,12 @@ func (d *demand) await(size, limit float64) bool {
 // target is the claim that follows from the trend alone.
 func (d *demand) target(reserved, floor float64) float64 {
 	room := 1 + d.margin()
-	if !d.unresponsive && d.lossless >= losslessCycles && d.diffs >= warmUp {
+	switch {
+	case d.unresponsive || !d.metered:
+	case d.lossless >= losslessCycles && d.diffs >= warmUp:
 		room = 1 + d.levelError()
+	default:
+		room = min(room, 1+lossyMargin)
 	}
 	if d.attains > 0 {
 		room = max(room, 1/d.attains)

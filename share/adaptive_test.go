@@ -360,3 +360,26 @@ func TestAdaptiveLossless(t *testing.T) {
 		}
 	}
 }
+
+// TestAdaptiveCatchUp: TCP connections that catch up with what they could not send in their first seconds have no margin of ten seconds for that noise: best effort
+// gets what they leave.
+func TestAdaptiveCatchUp(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		a := NewAdaptive(DefaultQuantum)
+		a.SetNetwork(oneLink(5*unit.Mbit, ReservedFlow{Reserved: unit.Mbit, Class: 1}, ReservedFlow{Unresponsive: true}))
+		least := 5 * unit.Mbit
+		for cycle, offered := range []unit.Rate{1200, 900, 1350, 2200, 1400, 1450, 1400, 1380, 1420, 1400, 1390} {
+			if known {
+				a.Drop([]bool{cycle < 9, true})
+			}
+			limits := a.Cycle([]unit.Rate{offered * unit.Kbit, 20 * unit.Mbit})
+			if cycle > 6 {
+				least = min(least, limits[1])
+			}
+		}
+		t.Logf("drops known %v: best effort has %v", known, least)
+		if known && least < 3300*unit.Kbit || !known && least > 3300*unit.Kbit {
+			t.Errorf("drops known %v: best effort has %v", known, least)
+		}
+	}
+}
