@@ -17,6 +17,12 @@ type Estimate struct {
 // Carried reports whether there is only the bound of the trains that passed, because there is no estimate.
 func (e Estimate) Carried() bool { return e.AtLeast && e.Because != "" }
 
+// Widened returns the 99 % interval of an estimate, whose own is one of 90 %: 2.58 standard deviations instead of 1.64.
+func (e Estimate) Widened() (low, high float64) {
+	const more = 2.576 / 1.645
+	return e.Value - more*(e.Value-e.Low), e.Value + more*(e.High-e.Value)
+}
+
 // Known reports whether there is a value.
 func (e Estimate) Known() bool { return e.Reason == "" }
 

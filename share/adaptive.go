@@ -207,9 +207,10 @@ func (a *Adaptive) demand(offered []unit.Rate, fresh map[int]bool) {
 	}
 	checkOffered(ends, len(a.flows))
 	for i, f := range a.net.Flows {
-		a.flows[i].metered = i < len(a.drops)
-		if a.flows[i].lossless++; i >= len(a.drops) || a.drops[i] {
-			a.flows[i].lossless = 0
+		d := &a.flows[i]
+		d.metered = i < len(a.drops)
+		if d.lossless++; !d.metered || a.drops[i] {
+			d.lossless = 0
 		}
 		if !fresh[i] {
 			a.flows[i].next(float64(offered[i]), float64(ends[i]), float64(a.limits[i]), float64(reservation(f)), a.floors[i])

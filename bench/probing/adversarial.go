@@ -195,7 +195,7 @@ func (a adversarial) verdicts(got path.Answer) map[string]verdict {
 	if r := got.TokenRate; r != nil {
 		value(ofTokenRate, &r.Rate, a.rateFor(*r), roundOff)
 	}
-	if v := got.Available; v != nil { // the mean of the traffic that was drawn, and not that of the time of the measurement
+	if v := got.Available; v != nil {
 		if is := a.availableFor(v); math.IsNaN(is) {
 			out[ofAvailable] = verdict{answered: v.Available.Known(), tells: true}
 		} else {
@@ -235,19 +235,15 @@ const realisedTo = 1e9
 // measure measures the path in the simulator. The available bandwidth is then what the others' traffic left while the trains for it were sent.
 func (a *adversarial) measure(seed uint64) path.Answer {
 	n, m := sim.New(a.Path, seed), path.Method{Parts: path.AllParts}
-	var samples []probe.Sample
 	records := false
-	for range rounds {
-		t, ok := m.Next(samples)
-		if !ok {
-			break
-		}
-		if !records && a.capacity <= realisedTo && strings.HasPrefix(t.Purpose, "available/") {
+	samples := sendAll(n, func(seen []probe.Sample) (probe.Train, bool) {
+		t, ok := m.Next(seen)
+		if ok && !records && a.capacity <= realisedTo && strings.HasPrefix(t.Purpose, "available/") {
 			n.Record()
 			records = true
 		}
-		samples = append(samples, n.Send(t))
-	}
+		return t, ok
+	})
 	if records {
 		a.realise(n.RealisedHops())
 	}

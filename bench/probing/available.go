@@ -155,15 +155,8 @@ func pathloads(_ sim.Path, capacity float64) (next, func([]probe.Sample) probe.E
 func measureAvailable(p sim.Path, capacity float64, seed uint64, m method) (o, judged outcome) {
 	n := sim.New(p, seed)
 	step, estimate := m(p, capacity)
-	var samples []probe.Sample
 	n.Record()
-	for range rounds {
-		t, ok := step(samples)
-		if !ok {
-			break
-		}
-		samples = append(samples, n.Send(t))
-	}
+	samples := sendAll(n, step)
 	truth := float64(n.Realised())
 	judged = judge(estimate(samples), truth)
 	o = judged

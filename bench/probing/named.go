@@ -32,7 +32,7 @@ func (t truth) faults(a path.Answer) (out []string) {
 		if e == nil || !e.Known() || math.IsNaN(is) {
 			return
 		}
-		switch low, high := widened(*e); {
+		switch low, high := e.Widened(); {
 		case !isWrong(*e, is, roundOff):
 		case e.AtLeast:
 			out = append(out, fmt.Sprintf("%s at least %.4g, is %.4g", what, e.Value, is))
@@ -63,7 +63,7 @@ func isWrong(e probe.Estimate, is, slack float64) bool {
 	if e.AtLeast {
 		return e.Value > is*(1+slack)
 	}
-	low, high := widened(e)
+	low, high := e.Widened()
 	return is < low*(1-slack) || is > high*(1+slack)
 }
 
@@ -87,7 +87,7 @@ func (t truth) limitFor(r tokenrate.Result) (least link.Bucket, ok bool) {
 	if !r.Rate.Known() || r.Held == 0 {
 		return least, false
 	}
-	low, high := widened(r.Rate)
+	low, high := r.Rate.Widened()
 	for _, l := range t.limits {
 		is := float64(l.Rate)
 		if over := 1 - is/r.Rate.Value; (over <= 0.01 || !r.Rate.AtLeast && low <= is && is <= high || float64(l.Size)/over <= float64(r.Held)) && (!ok || l.Rate < least.Rate) {
@@ -99,12 +99,6 @@ func (t truth) limitFor(r tokenrate.Result) (least link.Bucket, ok bool) {
 
 // sure is the confidence above which a wrong class is a fault, and roundOff the part that a value may be off without one: packets are whole.
 const sure, roundOff = 0.9, 0.002
-
-// widened returns the 99 % interval of an estimate, whose own is one of 90 %: 2.58 standard deviations instead of 1.64.
-func widened(e probe.Estimate) (low, high float64) {
-	const more = 2.576 / 1.645
-	return e.Value - more*(e.Value-e.Low), e.Value + more*(e.High-e.Value)
-}
 
 // kind is one of the ten kinds of links on which the probe was found wrong.
 type kind struct {

@@ -219,14 +219,5 @@ func rateOf(a *path.Answer, limited bool) probe.Estimate {
 
 // peerIperf sets the values of iperf3.
 func (s *stage) peerIperf(ctx context.Context, r *bench.Run, id string, truth float64) error {
-	seconds := bench.Pick(r.Quick, 3, 10)
-	sent, err := s.iperf(ctx, seconds)
-	if err != nil {
-		return err
-	}
-	sheet := r.Sheet(iperf3)
-	sheet.Set(id+"/error", offBy(sent*8/float64(seconds), truth))
-	sheet.Set(id+"/bytes", sent/1e6)
-	sheet.Set(id+"/seconds", float64(seconds))
-	return nil
+	return s.setIperf(ctx, r, bench.Pick(r.Quick, 3, 10), truth, id, "/error")
 }

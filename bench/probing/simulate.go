@@ -18,7 +18,13 @@ const rounds = 1000
 // simulate runs a method over a simulated path, and returns its result with the bytes and the virtual
 // seconds that it took.
 func simulate(p sim.Path, seed uint64, step next) (samples []probe.Sample, bytes, seconds float64) {
-	n := sim.New(p, seed)
+	samples = sendAll(sim.New(p, seed), step)
+	b, s := spent(samples)
+	return samples, b, s
+}
+
+// sendAll sends the trains of a method over a network, and returns their samples.
+func sendAll(n *sim.Network, step next) (samples []probe.Sample) {
 	for range rounds {
 		t, ok := step(samples)
 		if !ok {
@@ -26,8 +32,7 @@ func simulate(p sim.Path, seed uint64, step next) (samples []probe.Sample, bytes
 		}
 		samples = append(samples, n.Send(t))
 	}
-	b, s := spent(samples)
-	return samples, b, s
+	return samples
 }
 
 // spent returns the bytes of samples, and the time from the first send to the last arrival; a round

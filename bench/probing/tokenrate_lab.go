@@ -143,14 +143,18 @@ func (c shaper) setBucket(sheet *bench.Sheet, said []bucketSaid) {
 
 // iperf sets the peer's values.
 func (c shaper) iperf(ctx context.Context, r *bench.Run, s *stage) error {
-	seconds := bench.Pick(r.Quick, 1, 10)
+	return s.setIperf(ctx, r, bench.Pick(r.Quick, 1, 10), float64(c.rate), c.id(), "/p90")
+}
+
+// setIperf sets what iperf3 has of a rate: its error, in the claim of the id that off ends, bytes and seconds.
+func (s *stage) setIperf(ctx context.Context, r *bench.Run, seconds int, truth float64, id, off string) error {
 	sent, err := s.iperf(ctx, seconds)
 	if err != nil {
 		return err
 	}
 	sheet := r.Sheet(iperf3)
-	sheet.Set(c.id()+"/p90", 100*math.Abs(sent*8/float64(seconds)/float64(c.rate)-1))
-	sheet.Set(c.id()+"/bytes", sent/1e6)
-	sheet.Set(c.id()+"/seconds", float64(seconds))
+	sheet.Set(id+off, offBy(sent*8/float64(seconds), truth))
+	sheet.Set(id+"/bytes", sent/1e6)
+	sheet.Set(id+"/seconds", float64(seconds))
 	return nil
 }

@@ -97,7 +97,7 @@ func TestCapacity(t *testing.T) {
 // TestCapacityLoaded: where others' traffic is between the packets of nearly all bursts the mode is of slower bursts, and the interval is wide enough to hold the
 // capacity.
 func TestCapacityLoaded(t *testing.T) {
-	const capacity99, c = 2.576 / 1.645, 4.3e9
+	const c = 4.3e9
 	answers, wrong, low := 0, 0, 0
 	for seed := range uint64(30) {
 		load := func(part float64) []link.Cross {
@@ -116,7 +116,7 @@ func TestCapacityLoaded(t *testing.T) {
 		if e.Value < 0.95*c {
 			low++
 		}
-		if e.Value+capacity99*(e.High-e.Value) < c || e.Value-capacity99*(e.Value-e.Low) > c {
+		if least, most := e.Widened(); most < c || least > c {
 			wrong++
 			t.Logf("seed %d: %.4g, from %.4g to %.4g", seed, e.Value, e.Low, e.High)
 		}

@@ -113,6 +113,11 @@ func (r *evaluation) passed(s *probe.Sample, spread float64, capacity *probe.Est
 	return rate * math.Max(1-ratio*spread/took, 0)
 }
 
+// lacks reports whether there is no estimate for which trains may show a bound.
+func (a *Answer) lacks() bool {
+	return a.Capacity != nil && !a.Capacity.Known() || a.Available != nil && !a.Available.Available.Known()
+}
+
 // bound gives what is not known the bound that trains show. It comes last: the parts of an answer follow from each other's values, and not from these bounds.
 func (a *Answer) bound(b bounds) {
 	if c := a.Capacity; c != nil && !c.Known() && b.carried > 0 {

@@ -134,7 +134,7 @@ func (r *evaluation) readAnswer() claim {
 	switch {
 	case c.falls != "":
 		c.Result = tokenrate.Result{Rate: probe.NoEstimate(c.falls), Bucket: probe.NoEstimate(c.falls)}
-	case isRate(c.Result) && !c.confirmed && !c.Shared() && !c.Policed && c.slower > 0 && !r.slow() && r.limiter().Class != limiter.Policer && r.crossed():
+	case isRate(c.Result) && !c.confirmed && !c.Shared() && !c.Policed && c.slower > 0 && !r.slow() && r.limiter().Class != limiter.Policer && r.busy():
 		// Others' traffic may be what slowed the trains that were to confirm it.
 		c.Rate.Low = math.Min(c.Rate.Low, c.slower*(1-sameRate))
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && c.trains > 0:
@@ -322,16 +322,22 @@ func (r *evaluation) idle() (d time.Duration) {
 	return d
 }
 
-// crossed reports whether packets that are sent slowly found others' on their way.
-func (r *evaluation) crossed() bool {
+// crossed reports whether packets that are sent slowly found others' on their way, if that is known.
+func (r *evaluation) crossed() (found, known bool) {
 	varies, known := jitter(r.samples)
-	return known && varies >= packetTime(r.bound())/2
+	return varies >= packetTime(r.bound())/2, known
 }
 
 // quiet reports whether packets that are sent slowly found no others' on their way.
 func (r *evaluation) quiet() bool {
-	varies, known := jitter(r.samples)
-	return known && varies < packetTime(r.bound())/2
+	found, known := r.crossed()
+	return known && !found
+}
+
+// busy reports whether they found some.
+func (r *evaluation) busy() bool {
+	found, known := r.crossed()
+	return known && found
 }
 
 // emptying returns the rate of a head that empties a bucket, which is part times that of the limiter at most, and its bytes, which are most at most.

@@ -61,11 +61,10 @@ func TestConfirmPolicerShared(t *testing.T) {
 		if r == nil || !r.Rate.Known() || r.Rate.AtLeast {
 			continue
 		}
-		const to99 = 2.576 / 1.645
 		answers++
-		if e := r.Rate; rate > e.Value+to99*(e.High-e.Value) || rate < e.Value-to99*(e.Value-e.Low) {
+		if low, high := r.Rate.Widened(); rate > high || rate < low {
 			wrong++
-			t.Logf("seed %d: %.4g, from %.4g to %.4g", seed, e.Value, e.Low, e.High)
+			t.Logf("seed %d: %.4g, from %.4g to %.4g", seed, r.Rate.Value, r.Rate.Low, r.Rate.High)
 		}
 	}
 	t.Logf("%d answers, %d wrong", answers, wrong)

@@ -141,7 +141,7 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	if !m.Seed && m.Nominal == 0 {
 		seen := r.observed()
 		a.reconcile(seen)
-		if most, _ := a.most(seen.shown); seen.falls == "" {
+		if most, _ := a.most(seen.shown); seen.falls == "" && a.lacks() {
 			a.bound(r.bounds(a.Capacity, most))
 		}
 	}

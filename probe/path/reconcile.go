@@ -60,8 +60,6 @@ const (
 	fastStamps = 12e9
 	// scheduleRate is the relative difference of a token rate and the rate of a schedule (equation 4.1) up to which the schedule explains it.
 	scheduleRate = 0.15
-	// boundSigmas is the distance of a bound from the value, in standard deviations: of 1,000 such bounds 995 hold. The ends of the intervals are at 1.645.
-	boundSigmas = 2.576
 	// leastSleep is the shortest sleep of an end, in times of full packets at the capacity: others' packets wait in between.
 	leastSleep = 10
 	// shownLater is the confidence in a limiter that only the confirmation met.
@@ -163,7 +161,7 @@ func (a *Answer) checkCapacity(o observed) {
 		c.Low, c.High = math.Min(c.Low, c.Value*(1-jitterWide)), math.Max(c.High, c.Value*(1+jitterWide))
 	}
 	if !c.AtLeast && c.High > fastStamps {
-		low := c.Value - boundSigmas/1.645*(c.Value-c.Low)
+		low, _ := c.Widened() // of 1,000 such bounds 995 hold, and of the ends of the intervals 950
 		*c = probe.Estimate{Value: low, Low: low, AtLeast: true}
 		if low <= 0 {
 			*c = probe.NoEstimate("bursts last no longer than the errors of their timestamps")
