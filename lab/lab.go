@@ -72,7 +72,7 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 	}
 	s := &state{
 		Name: t.Name, Owner: thisProcess(), Command: strings.Join(os.Args, " "),
-		Tenure: owned, Made: time.Now(), Topology: t,
+		Tenure: owned, Made: time.Now(), Topology: t, Creating: true,
 	}
 	l := newLab(t, s)
 	for _, o := range options {
@@ -129,6 +129,9 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 	if err := l.startSwitches(ctx); err != nil {
 		return nil, fmt.Errorf("switches: %w", err)
 	}
+	if err := l.record(func(s *state) { s.Creating = false }); err != nil {
+		return nil, err
+	}
 	return l, nil
 }
 
@@ -165,7 +168,7 @@ func claim(s *state) error {
 }
 
 // Attach enters a lab that another process created, to run programs in its nodes. Close then leaves
-// the lab unchanged.
+// the lab unchanged. A lab that is still being created is an error.
 func Attach(name string) (*Lab, error) {
 	if !labName.MatchString(name) {
 		return nil, configErrorf("%q is not a valid lab name", name)
@@ -176,6 +179,9 @@ func Attach(name string) (*Lab, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if s.Creating && s.Owner.alive() {
+		return nil, configErrorf("lab %q is still being created by process %d: try again when it is up", name, s.Owner.PID)
 	}
 	l := newLab(s.Topology, s)
 	for _, spec := range s.Topology.Nodes {

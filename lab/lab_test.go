@@ -173,6 +173,36 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// A lab can be entered only when all of it is there.
+func TestAttachWhileCreated(t *testing.T) {
+	labtest.NeedRoot(t)
+	topology := lab.Rig(lab.RigOptions{Name: lab.UniqueName("creating")})
+	up := make(chan error, 1)
+	go func() {
+		l, err := lab.Up(t.Context(), topology)
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		up <- err
+	}()
+	early := false
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		l, err := lab.Attach(topology.Name)
+		if err == nil {
+			defer l.Close()
+			labtest.Run(t, l.Node("client"), "ping", "-q", "-c", "1", "-W", "1", "10.0.1.2")
+			break
+		}
+		if !errors.Is(err, lab.ErrConfig) {
+			t.Fatal(err)
+		}
+		early = early || strings.Contains(err.Error(), "being created")
+	}
+	if err := <-up; err != nil || !early {
+		t.Errorf("error %v, refused while it was created: %v", err, early)
+	}
+}
+
 // Another process attaches to a lab that was left, and takes it down.
 func TestLeaveAttachDown(t *testing.T) {
 	labtest.NeedRoot(t)

@@ -26,6 +26,8 @@ type state struct {
 	Tenure   tenure    `json:"tenure"`
 	Made     time.Time `json:"made"`
 	Topology *Topology `json:"topology"`
+	// Creating: Up has not ended, so that devices, addresses and routes may be missing.
+	Creating bool `json:"creating,omitempty"`
 	// Processes were started by Node.Command and may still run.
 	Processes []process `json:"processes,omitempty"`
 }

@@ -54,7 +54,7 @@ type relayProcess struct {
 func newRelayTest(t testing.TB, entryFlags ...string) *relayTest {
 	labtest.NeedRoot(t)
 	l := labtest.Up(t, &lab.Topology{
-		Name:  "relayup",
+		Name:  lab.UniqueName("relayup"),
 		Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "entry", Router: true}, {Name: "exit", Router: true}, {Name: "server"}},
 		Links: []lab.LinkSpec{{Ends: [2]string{"client", "entry"}}, {Ends: [2]string{"entry", "exit"}}, {Ends: [2]string{"exit", "server"}}},
 	})
@@ -88,7 +88,7 @@ take: [{dport: [7]}]
 	return r
 }
 
-func (r *relayTest) name(node string) string { return fmt.Sprintf("%s-test-%d", node, os.Getpid()) }
+func (r *relayTest) name(node string) string { return node + "-" + r.lab.Topology.Name }
 
 func (r *relayTest) write(node, text string) {
 	if err := os.WriteFile(filepath.Join(r.dir, node+".yaml"), []byte(text), 0o600); err != nil {
