@@ -328,6 +328,9 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 			baseline = a.Credits.Baseline
 		} else if t := a.TokenRate; t != nil && (later || !tokens.Known()) {
 			tokens, m.Bytes, m.Took = t.Rate, 0, 0
+			if tokens.Carried() {
+				tokens = probe.NoEstimate(tokens.Because)
+			}
 			bounded = tokens.Known() && tokens.AtLeast
 			if !tokens.Known() && t.Joint != nil { // no limit was found, up to this rate
 				tokens, m.Bytes, m.Took = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}, t.Joint.Bytes, t.Joint.Took

@@ -80,7 +80,7 @@ var (
 		estimate("capacity", "bits_per_second", "Capacity of the path, in layer 2.", func(a *path.Answer) *probe.Estimate { return a.Capacity }),
 		estimate("token_rate", "bits_per_second", "Token rate of the path, in layer 2.", func(a *path.Answer) *probe.Estimate {
 			switch {
-			case a.TokenRate != nil:
+			case a.TokenRate != nil && !a.TokenRate.Rate.Carried(): // a bound for some bytes is no rate of the path
 				return &a.TokenRate.Rate
 			case a.Limiter != nil && a.Limiter.Bucket != nil:
 				return &a.Limiter.Bucket.Rate

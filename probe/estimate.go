@@ -23,6 +23,14 @@ func (e Estimate) Widened() (low, high float64) {
 	return e.Value - more*(e.Value-e.Low), e.Value + more*(e.High-e.Value)
 }
 
+// Floor returns the lower end of an estimate as a bound, or the reason why there is none.
+func (e Estimate) Floor(without string) Estimate {
+	if !e.Known() || e.Low <= 0 {
+		return NoEstimate(without)
+	}
+	return Estimate{Value: e.Low, Low: e.Low, AtLeast: true}
+}
+
 // Known reports whether there is a value.
 func (e Estimate) Known() bool { return e.Reason == "" }
 

@@ -135,7 +135,7 @@ func outlasted(m measuredPath, paths []measuredPath) bool {
 	is := m.answer.TokenRate.Rate
 	return m.answer.Credits == nil && slices.ContainsFunc(paths, func(other measuredPath) bool {
 		c := other.answer.Credits
-		return other.From == m.From && other.To == m.To && c != nil && c.Baseline.Known() && m.At.Sub(other.At) < creditsValid && (!is.Known() || is.Value > c.Baseline.Value)
+		return other.From == m.From && other.To == m.To && c != nil && c.Baseline.Known() && m.At.Sub(other.At) < creditsValid && (!is.Known() || is.Carried() || is.Value > c.Baseline.Value)
 	})
 }
 
@@ -250,8 +250,11 @@ func (s *Server) proposeDirection(i *store.Interface, way string, paths []measur
 		}.Propose(&m.answer)
 		d := directionProposal{LimitBps: int64(p.Limit), Cannot: p.Cannot, Notes: p.Notes, From: m.From, To: m.To, Measure: m.Measure, At: m.At, Measured: &r}
 		gives := r.Value
-		if j := m.answer.TokenRate.Joint; !r.Known() && j != nil {
-			gives = j.Rate
+		if !r.Known() || r.Carried() {
+			gives = 0
+			if j := m.answer.TokenRate.Joint; j != nil {
+				gives = j.Rate
+			}
 		}
 		// Among paths with the same rate, prefer one from which a limit follows.
 		if others == 1 || gives > most || gives == most && best.LimitBps == 0 {

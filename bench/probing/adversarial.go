@@ -238,7 +238,7 @@ func (a *adversarial) measure(seed uint64) path.Answer {
 	records := false
 	samples := sendAll(n, func(seen []probe.Sample) (probe.Train, bool) {
 		t, ok := m.Next(seen)
-		if ok && !records && a.capacity <= realisedTo && strings.HasPrefix(t.Purpose, "available/") {
+		if ok && !records && a.capacity <= realisedTo && (strings.HasPrefix(t.Purpose, "available/") || strings.HasPrefix(t.Purpose, "pass/")) {
 			n.Record()
 			records = true
 		}

@@ -47,7 +47,11 @@ func (t truth) faults(a path.Answer) (out []string) {
 	}
 	if v := a.Available; v != nil {
 		is := t.available
-		if t.limits != nil && a.TokenRate != nil {
+		switch {
+		case t.limits == nil || a.TokenRate == nil:
+		case a.TokenRate.Rate.Carried():
+			is = t.rateFor(tokenrate.Result{Rate: v.Available, Held: v.Held})
+		default:
 			is = t.rateFor(*a.TokenRate) // that of the time of the measurement
 		}
 		judge("available", &v.Available, is)
@@ -90,7 +94,7 @@ func (t truth) limitFor(r tokenrate.Result) (least link.Bucket, ok bool) {
 	low, high := r.Rate.Widened()
 	for _, l := range t.limits {
 		is := float64(l.Rate)
-		if over := 1 - is/r.Rate.Value; (over <= 0.01 || !r.Rate.AtLeast && low <= is && is <= high || float64(l.Size)/over <= float64(r.Held)) && (!ok || l.Rate < least.Rate) {
+		if over := 1 - is/r.Rate.Value; (over <= 0 || !r.Rate.AtLeast && (over <= 0.01 || low <= is && is <= high) || float64(l.Size)/over <= float64(r.Held)) && (!ok || l.Rate < least.Rate) {
 			least, ok = l, true
 		}
 	}

@@ -26,9 +26,9 @@ var metrics = []struct {
 	{"capacity_bits_per_second", "Capacity of the path, the layer-2 rate of its slowest link.", value((*Row).Capacity)},
 	{"capacity_low_bits_per_second", "Lower end of the capacity's 90 % interval.", low((*Row).Capacity)},
 	{"capacity_high_bits_per_second", "Upper end of the capacity's 90 % interval.", high((*Row).Capacity)},
-	{"token_rate_bits_per_second", "Token rate of the path's limiter, the layer-2 rate of a long transfer.", value((*Row).TokenRate)},
-	{"token_rate_low_bits_per_second", "Lower end of the token rate's 90 % interval.", low((*Row).TokenRate)},
-	{"token_rate_high_bits_per_second", "Upper end of the token rate's 90 % interval.", high((*Row).TokenRate)},
+	{"token_rate_bits_per_second", "Token rate of the path's limiter, the layer-2 rate of a long transfer.", value(tokenRate)},
+	{"token_rate_low_bits_per_second", "Lower end of the token rate's 90 % interval.", low(tokenRate)},
+	{"token_rate_high_bits_per_second", "Upper end of the token rate's 90 % interval.", high(tokenRate)},
 	{"available_bits_per_second", "Available bandwidth of the path, the layer-2 capacity that cross traffic leaves.", value((*Row).Available)},
 	{"available_low_bits_per_second", "Lower end of the available bandwidth's 90 % interval.", low((*Row).Available)},
 	{"available_high_bits_per_second", "Upper end of the available bandwidth's 90 % interval.", high((*Row).Available)},
@@ -56,6 +56,14 @@ var metrics = []struct {
 }
 
 type ofRow = func(*Row) *probe.Estimate
+
+// tokenRate returns the estimate of the token rate, or nil if there is none but a bound for some bytes.
+func tokenRate(r *Row) *probe.Estimate {
+	if e := r.TokenRate(); e != nil && !e.Carried() {
+		return e
+	}
+	return nil
+}
 
 // knownEstimate returns the estimate of a row, or nil without a value.
 func knownEstimate(of ofRow, r *Row) *probe.Estimate {

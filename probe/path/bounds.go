@@ -2,6 +2,7 @@ package path
 
 import (
 	"math"
+	"slices"
 
 	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/limiter"
@@ -17,17 +18,22 @@ const (
 	leastSpread = 2000
 	// passedLoss is the part of its packets that a train may lose beyond what the path loses of a train that does not queue.
 	passedLoss = 0.01
-	// grownOver is the part of a train's time between the middles of its first and last fifths.
-	grownOver = 0.8
+	// lastingPart is the part of a train's packets after which its rate must go on. A train shows a bound of the token rate if it has nearlyLongest of the bytes of the
+	// longest train.
+	lastingPart, nearlyLongest = 0.8, 0.5
 )
 
-// bounds are what trains show of a path on which the capacity or the available bandwidth could not be estimated.
+// bounds are what trains show of a path on which the capacity, the available bandwidth or the token rate could not be estimated.
 type bounds struct {
 	// carried is the highest rate of a train, in bit/s, if its first packet was delayed by as much as a packet can be that does not queue, and its last was not.
 	carried float64
-	// passed is the highest rate of a train that made no queue, in bit/s, less what the variation of the delays may hide, and held are the bytes that passed.
+	// passed is the highest rate of a train in bit/s, less that at which its queue grew or may have grown without being seen, and held are the bytes that passed.
 	passed float64
 	held   unit.Bytes
+	// lasted is the highest rate of a train that was long, in bit/s, and lastedFor the bytes for which it had that rate: the token rate is at least that, or the
+	// bucket outlasts these bytes.
+	lasted    float64
+	lastedFor unit.Bytes
 }
 
 // bounds reads all trains. Without packets that were sent so slowly that they did not queue there are none. Trains above most, which the path does not carry for
@@ -37,11 +43,23 @@ func (r *evaluation) bounds(capacity *probe.Estimate, most float64) (b bounds) {
 	if !known {
 		return b
 	}
-	for i := range r.samples {
-		s := &r.samples[i]
+	all := slices.Concat(r.samples, r.passing)
+	for i := range all {
+		s := &all[i]
 		b.carried = math.Max(b.carried, carried(s, varies))
-		if rate := r.passed(s, varies, capacity); rate > b.passed && rate <= most {
-			b.passed, b.held = rate, arrived(s)
+		if rate, held := r.passed(s, capacity); rate > b.passed && rate <= most {
+			b.passed, b.held = rate, held
+		}
+	}
+	longest := unit.Bytes(0)
+	for i := range r.samples {
+		_, held := lasting(&r.samples[i], varies)
+		longest = max(longest, held)
+	}
+	for i := range r.samples {
+		rate, held := lasting(&r.samples[i], varies)
+		if rate = math.Min(rate, most) * (1 - sameRate); float64(held) >= nearlyLongest*float64(longest) && rate > b.lasted {
+			b.lasted, b.lastedFor = rate, held
 		}
 	}
 	return b
@@ -79,49 +97,48 @@ func carried(s *probe.Sample, spread float64) float64 {
 	return float64((n-1)*s.Parts[0].Frame()) * 8e9 / (took + spread)
 }
 
-// passed returns the available bandwidth that the last part of a train shows at least, in bit/s: its rate, less that at which its queue may have grown without
-// being seen. It is 0 if the queue was seen to grow, if packets were lost beyond passedLoss, or if the part was too short.
-func (r *evaluation) passed(s *probe.Sample, spread float64, capacity *probe.Estimate) float64 {
-	parts := s.Split()
-	if len(parts) == 0 {
-		return 0
+// lasting returns a rate and for how many bytes of layer 2 a train had it: that of the first lastingPart of its packets or that of the others, whichever is lower. A
+// bucket that these bytes empty has at least this token rate, and one that the others empty outlasts them.
+func lasting(s *probe.Sample, spread float64) (rate float64, held unit.Bytes) {
+	if s.Purpose == limiter.PurposeLight || len(s.Parts) == 0 {
+		return 0, 0
 	}
-	p := parts[len(parts)-1]
-	n := len(p.Arrived)
-	rate := p.SendingRate()
-	switch {
-	case s.Purpose == limiter.PurposeLight: // small packets pass where full ones do not
-		return 0
-	case n < minHeld || rate <= 0 || p.ArrivalRate() < belowSent*rate || float64(s.Lost()) > (r.loss()+passedLoss)*float64(s.Count()):
-		return 0
-	}
-	mean := func(of []probe.Arrival) (delay float64) {
-		for _, a := range of {
-			delay += float64(a.At-p.Sent[a.Number]) / float64(len(of))
+	var at []float64
+	seen := map[int]bool{}
+	for _, a := range s.Arrived {
+		if !seen[a.Number] {
+			seen[a.Number] = true
+			at = append(at, float64(a.At))
 		}
-		return delay
 	}
-	grown := mean(p.Arrived[n-n/5:]) - mean(p.Arrived[:n/5])
-	if grown > spread {
-		return 0
+	if len(at) < minHeld {
+		return 0, 0
 	}
-	ratio := float64(unknownRatio)
-	if c := capacity; c != nil && c.Known() && !c.AtLeast {
-		ratio = math.Max(c.High/rate, knownRatio)
-	}
-	took := grownOver * float64(p.Sent[len(p.Sent)-1]-p.Sent[0])
-	return rate * math.Max(1-ratio*spread/took, 0)
+	slices.Sort(at)
+	n, frame := int(lastingPart*float64(len(at))), float64(s.Parts[0].Frame())
+	rateOf := func(from, to int) float64 { return float64(to-from) * frame * 8e9 / (at[to] - at[from] + spread) }
+	return math.Min(rateOf(0, n-1), rateOf(n-1, len(at)-1)), unit.Bytes(float64(n) * frame)
 }
 
-// lacks reports whether there is no estimate for which trains may show a bound.
-func (a *Answer) lacks() bool {
-	return a.Capacity != nil && !a.Capacity.Known() || a.Available != nil && !a.Available.Available.Known()
+// weigh holds "no limiter", which others' traffic may hide, against the rate of a long train.
+func (a *Answer) weigh(b bounds) {
+	l, c := a.Limiter, a.Capacity
+	if l == nil || l.Class != limiter.None || l.Confidence <= hidden || l.Confidence >= unsure || c == nil || !c.Known() || b.lasted == 0 {
+		return
+	}
+	l.Confidence = noneSlowed
+	if b.lasted >= lastedWell*c.Low {
+		l.Confidence = noneLasted
+	}
 }
 
 // bound gives what is not known the bound that trains show. It comes last: the parts of an answer follow from each other's values, and not from these bounds.
 func (a *Answer) bound(b bounds) {
 	if c := a.Capacity; c != nil && !c.Known() && b.carried > 0 {
 		*c = probe.Estimate{Value: b.carried, Low: b.carried, AtLeast: true, Because: c.Reason}
+	}
+	if r := a.TokenRate; r != nil && !r.Rate.Known() && b.lasted > 0 {
+		r.Rate, r.Held = probe.Estimate{Value: b.lasted, Low: b.lasted, AtLeast: true, Because: r.Rate.Reason}, b.lastedFor
 	}
 	if v := a.Available; v != nil && !v.Available.Known() && b.passed > 0 {
 		v.Available, v.Held = probe.Estimate{Value: b.passed, Low: b.passed, AtLeast: true, Because: v.Available.Reason}, b.held

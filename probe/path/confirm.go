@@ -68,6 +68,9 @@ const (
 
 const fullPacket = 1500
 
+// notFull is why nothing is known of a bucket.
+const notFull = "the trains that showed the token rate began with a bucket that was not full"
+
 // claim is the token rate, with what confirms it.
 type claim struct {
 	tokenrate.Result
@@ -91,6 +94,9 @@ func isRate(r tokenrate.Result) bool { return r.Rate.Known() && !r.Rate.AtLeast 
 // readClaim holds the token rate against the trains that confirm.
 func (r *evaluation) readClaim() claim {
 	c := claim{Result: r.shaper()}
+	if !r.Seed && r.Nominal == 0 && !isRate(c.Result) && !c.Rate.AtLeast {
+		c.Result = r.longer(c.Result)
+	}
 	c.show()
 	for _, s := range r.of("confirm") {
 		c.trains++
@@ -120,6 +126,20 @@ func (r *evaluation) readClaim() claim {
 		c.show()
 	}
 	return c
+}
+
+// longer returns what trains for the limiter show of the token rate, which are longer than those for the token rate, if these found no limit.
+func (r *evaluation) longer(found tokenrate.Result) tokenrate.Result {
+	for _, s := range r.of("limiter") {
+		if s.Purpose == limiter.PurposeLight || len(s.Parts) != 1 || s.Parts[0].Size != r.packet() || found.Joint != nil && s.Bytes() <= found.Joint.Bytes {
+			continue
+		}
+		if e := tokenrate.Estimate(&s, r.bound()); isRate(e) && e.Knee() && !e.Shared() {
+			e.Bucket = e.Bucket.Floor(notFull)
+			found = e
+		}
+	}
+	return found
 }
 
 // readAnswer returns the token rate as far as it is known.
@@ -281,9 +301,9 @@ func (c *claim) take(s, whole *probe.Sample, e tokenrate.Result, hold bool) {
 	case isRate(e) && !hold && !e.Knee(): // others' traffic slowed all of it
 	case isRate(e):
 		// Another limit, or one that the methods did not see. Its bucket was not full.
-		bucket := probe.NoEstimate("the trains that showed the token rate began with a bucket that was not full")
-		if b := e.Bucket; !hold && b.Known() && b.Low > 0 {
-			bucket = probe.Estimate{Value: b.Low, Low: b.Low, AtLeast: true}
+		bucket := probe.NoEstimate(notFull)
+		if !hold {
+			bucket = e.Bucket.Floor(notFull)
 		}
 		c.Result, c.confirmed, c.slower = tokenrate.Result{Rate: e.Rate, Bucket: bucket, Policed: e.Policed}, false, 0
 	case e.Joint != nil && isRate(c.Result) && e.Joint.Rate > before.High*(1+sameRate) && hold && c.Bucket.Known() && c.Bucket.AtLeast && c.filled < mostFilled:

@@ -18,8 +18,10 @@ import (
 // first use, because several parts need it and some evaluate thousands of resamples.
 type evaluation struct {
 	Method
-	samples []probe.Sample
-	left    unit.Bytes // remainder of the budget
+	samples []probe.Sample // without those of nextPass
+	passing []probe.Sample // those of nextPass
+	left    unit.Bytes     // remainder of the budget, less kept
+	kept    unit.Bytes     // what nextPass may have of it
 
 	capacity func() probe.Estimate
 	// narrow is about the rate of the narrow link, or twice that of a limiter which the trains for the capacity met.
@@ -31,12 +33,25 @@ type evaluation struct {
 }
 
 func (m Method) read(samples []probe.Sample) *evaluation {
-	r := &evaluation{Method: m, samples: samples, left: m.budget()}
-	for i := range samples {
-		r.left -= min(r.left, samples[i].Bytes())
+	r := &evaluation{Method: m, left: m.budget()}
+	keeps := unit.Bytes(0)
+	if r.Available && !r.Seed && r.Nominal == 0 {
+		keeps = min(m.shares().pass, m.budget()/keptPart)
 	}
+	for i := range samples {
+		b := samples[i].Bytes()
+		r.left -= min(r.left, b)
+		if samples[i].Purpose == purposePass {
+			r.passing = append(r.passing, samples[i])
+			keeps -= min(keeps, b)
+		} else {
+			r.samples = append(r.samples, samples[i])
+		}
+	}
+	r.kept = min(r.left, keeps)
+	r.left -= r.kept
 	r.capacity, r.narrow = sync.OnceValue(r.readCapacity), sync.OnceValue(r.readNarrow)
-	r.limiter = sync.OnceValue(func() limiter.Result { return r.oursLimiter().Estimate(samples) })
+	r.limiter = sync.OnceValue(func() limiter.Result { return r.oursLimiter().Estimate(r.samples) })
 	r.tokenRate = sync.OnceValue(r.readTokenRate)
 	r.claim, r.answer = sync.OnceValue(r.readClaim), sync.OnceValue(r.readAnswer)
 	return r
@@ -234,7 +249,23 @@ func (r *evaluation) nextAvailable() (probe.Train, bool) {
 	if r.Seed {
 		return r.pathload().Next(r.of("available"))
 	}
+	if r.unheld() != "" {
+		return probe.Train{}, false
+	}
 	return r.oursAvailable().Next(r.of("available"))
+}
+
+// unheld returns why a queue cannot be held at the tight link, whose growth follows from the capacity or the token rate; "" if it can, or if the trains for the limiter
+// are missing without which nextPass sends none.
+func (r *evaluation) unheld() string {
+	switch c := r.capacity(); {
+	case r.Nominal > 0 || !r.Limiter || r.slow() || isRate(r.answer().Result) || c.Known() && !c.AtLeast:
+		return ""
+	case c.AtLeast:
+		return "of the capacity only a bound is known"
+	default:
+		return "the capacity is not known: " + c.Reason
+	}
 }
 
 // pathload is used together with the seed's methods. The seed's own method, PacketTick,

@@ -1,6 +1,7 @@
 package path
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -86,7 +87,7 @@ type Answer struct {
 
 // HasBucket reports whether a token bucket was found on the path: a shaper or a policer.
 func (a Answer) HasBucket() bool {
-	return a.Limiter != nil && (a.Limiter.Class == limiter.TBF || a.Limiter.Class == limiter.Policer)
+	return a.Limiter != nil && a.Limiter.Bucket != nil && (a.Limiter.Class == limiter.TBF || a.Limiter.Class == limiter.Policer)
 }
 
 // Next returns the next train for the samples so far. ok is false if the result is
@@ -101,7 +102,8 @@ func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			return t, true
 		}
 	}
-	return probe.Train{}, false
+	t, ok = r.nextPass(samples)
+	return t, ok && t.Bytes() <= r.left+r.kept
 }
 
 // Estimate returns the answer for the samples.
@@ -122,15 +124,18 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		s := r.answer().Result
 		a.TokenRate = &s
 	}
-	if m.Limiter && !m.Seed && len(samples) > 0 {
+	if m.Limiter && !m.Seed && len(r.samples) > 0 {
 		l := r.limiter()
 		a.Limiter = &l
 	}
-	if own := r.of("available"); m.Available && len(own) > 0 {
+	if own := r.of("available"); m.Available && (len(own) > 0 || !m.Seed && len(r.samples) > 0 && (r.unheld() != "" || len(r.passing) > 0)) {
 		v := available.Result{}
-		if m.Seed {
+		switch {
+		case m.Seed:
 			v = r.pathload().Estimate(own)
-		} else {
+		case len(own) == 0:
+			v.Available = probe.NoEstimate(cmp.Or(r.unheld(), "nothing of the budget was left to hold the tight link busy"))
+		default:
 			v = r.oursAvailable().Estimate(own)
 		}
 		if late := reordered(own); !m.Seed && m.Nominal == 0 && late > mostReordered {
@@ -138,14 +143,18 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		}
 		a.Available = &v
 	}
-	if !m.Seed && m.Nominal == 0 {
-		seen := r.observed()
+	ours := !m.Seed && m.Nominal == 0
+	seen := r.observed()
+	if ours {
 		a.reconcile(seen)
-		if most, _ := a.most(seen.shown); seen.falls == "" && a.lacks() {
-			a.bound(r.bounds(a.Capacity, most))
-		}
 	}
-	a.hold(samples)
+	a.hold(r.samples)
+	if ours {
+		most, _ := a.most(seen.shown)
+		b := r.bounds(a.Capacity, most)
+		a.weigh(b)
+		a.bound(b)
+	}
 	if m.Credits && len(r.of("credits")) > 0 {
 		m.replayCredits(&a, samples)
 	}
@@ -181,7 +190,7 @@ func (a *Answer) hold(samples []probe.Sample) {
 		}
 		return b
 	}
-	if v := a.Available; v != nil && v.Available.Known() && !v.Available.Carried() {
+	if v := a.Available; v != nil && v.Available.Known() {
 		if v.Held = longest(v.Available.Low); v.Held == 0 && len(samples) > 0 {
 			v.Available = probe.NoEstimate("no train passed as fast as the model of the queue says")
 		}
@@ -191,7 +200,7 @@ func (a *Answer) hold(samples []probe.Sample) {
 			unknownRate(r, "no train arrived at the rate that a part of one showed: others' traffic slowed them")
 		}
 	}
-	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() && !c.Carried() {
+	if l, c := a.Limiter, a.Capacity; l != nil && l.Class == limiter.None && c != nil && c.Known() {
 		l.Held = longest(nearlyCapacity * c.Low)
 	}
 }

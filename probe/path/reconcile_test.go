@@ -2,6 +2,7 @@ package path
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func TestReconcile(t *testing.T) {
 
 	a = Answer{Capacity: &capacity, TokenRate: &tokenrate.Result{Rate: rate(400e6), Bucket: rate(9000)}, Limiter: &limiter.Result{Class: limiter.None}, Available: &available.Result{Available: rate(390e6)}}
 	a.reconcile(observed{fastest: 2e9, falls: "it fell"})
-	if a.Capacity.Known() || a.Limiter.Cannot != "it fell" || a.Available.Available.Reason != "it fell" {
+	if a.Capacity.Known() || a.Limiter.Class != limiter.TBF || !slices.Contains(a.Limiter.Doubts, "it fell") || a.Available.Available.Reason != "it fell" {
 		t.Errorf("a capacity below the rate of a train, and a rate that fell: %+v", a)
 	}
 

@@ -12,7 +12,7 @@ const Budget unit.Bytes = 10_000_000
 
 // budgets are the maximum bytes of each part's own trains.
 type budgets struct {
-	capacity, tokenRate, limiter, confirm, available unit.Bytes
+	capacity, tokenRate, limiter, confirm, available, pass unit.Bytes
 	// capacityTime bounds the duration of the capacity's trains.
 	capacityTime time.Duration
 }
@@ -31,7 +31,7 @@ func (m Method) shares() budgets {
 	case Parts{Available: true}:
 		return budgets{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, tokenRate: 1_500_000, confirm: 600_000, available: 1_900_000}
 	}
-	return budgets{capacity: 1_200_000, capacityTime: 600 * time.Millisecond, tokenRate: 3_500_000, limiter: 2_000_000, confirm: 2_500_000, available: 4_000_000}
+	return budgets{capacity: 1_200_000, capacityTime: 600 * time.Millisecond, tokenRate: 3_500_000, limiter: 2_000_000, confirm: 2_500_000, available: 4_000_000, pass: 1_000_000}
 }
 
 func (m Method) budget() unit.Bytes { return cmp.Or(m.Budget, Budget) }

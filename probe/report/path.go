@@ -71,7 +71,7 @@ var answerRows = []struct {
 		return rateText(a.TokenRate.Rate)
 	}},
 	{"  of IP packets", func(a *path.Answer) string {
-		if a.TokenRate == nil || !a.TokenRate.Rate.Known() {
+		if a.TokenRate == nil || !a.TokenRate.Rate.Known() || a.TokenRate.Rate.Carried() {
 			return ""
 		}
 		return probe.FormatRate(a.TokenRate.Rate.Value * a.LayerThree)
@@ -182,6 +182,9 @@ func limiterText(r *limiter.Result) string {
 	}
 	if r.Cannot == "" && r.Confidence > 0 && r.Confidence < confident {
 		text += fmt.Sprintf(" (confidence %.0f %%)", 100*r.Confidence)
+		if n := len(r.Doubts); n > 0 {
+			text += ": " + r.Doubts[n-1]
+		}
 	}
 	switch {
 	case r.Cannot != "":

@@ -22,6 +22,8 @@ func TestPropose(t *testing.T) {
 	}
 	joint := rate(probe.NoEstimate("the train met no limit"))
 	joint.TokenRate.Joint = &tokenrate.Joint{Rate: 9.5e8, Bytes: 3_000_000, Took: 0.1}
+	carried := rate(probe.Estimate{Value: 9.4e8, Low: 9.4e8, AtLeast: true, Because: "the train met no limit"})
+	carried.TokenRate.Joint = joint.TokenRate.Joint
 	tiny := rate(probe.Estimate{Value: 5e8, Low: 4.99e8, High: 5.01e8})
 	tiny.TokenRate.Bucket = probe.Estimate{Value: 1600}
 	burst := rate(probe.Estimate{Value: 7.5e8, Low: 7.5e8, High: 7.5e8})
@@ -40,6 +42,7 @@ func TestPropose(t *testing.T) {
 		"a tiny bucket":       {tiny, 0, 494 * unit.Mbit, "is smaller than Headgate's burst of 37.2kB"},
 		"burst credits":       {burst, 0, 742_500 * unit.Kbit, "after it was idle for 320ms the path has 5.000Gbit for 56ms"},
 		"no limit":            {joint, 0, 0, "at least 950.0Mbit, or a bucket that 3MB do not empty: write --bytes 400MB"},
+		"a bound alone":       {carried, 0, 0, "cannot estimate the token rate: the train met no limit. The path has at least 950.0Mbit"},
 		"others":              {rate(probe.Estimate{Value: 5e8, Low: 5e8, AtLeast: true}), 0, 0, "cross traffic"},
 		"not measured":        {nil, 0, 0, "not measured"},
 		"capacity alone":      {&path.Answer{}, 0, 0, "was not measured"},

@@ -10,6 +10,8 @@ export interface Line {
 	stacked?: boolean;
 	dashed?: boolean;
 	dotted?: boolean;
+	/** Mark each value, and draw the line across times without one: for a few values with long times in between. */
+	sparse?: boolean;
 }
 
 /** Chart is a chart in the document. */
@@ -17,8 +19,8 @@ export interface Chart {
 	on: HTMLElement;
 	/** setLines replaces the series. A series with the name of a former one keeps its values. */
 	setLines: (lines: Line[]) => void;
-	/** push appends one value to each series, at a time in seconds. */
-	push: (at: number, values: number[]) => void;
+	/** push appends one value to each series, or null, at a time in seconds. */
+	push: (at: number, values: (number | null)[]) => void;
 }
 
 const maxPoints = 600; // points per series: five minutes at two per second
@@ -60,7 +62,7 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 			scales: { x: { range: (u, min, max) => { const last = u.data[0].at(-1) ?? max; return [Math.min(min, last - 60), last]; } }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1e-9)] } },
 			axes: [{ ...axis, space: 75, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => labels(ticks.map(show)) }],
 			series: [{}, ...lines.map((l, n): uPlot.Series => ({
-				label: l.name, stroke: isBound(l) ? ink : colour(n), width: isBound(l) ? 1.5 : 1, points: { show: () => data[0]!.length === 1 },
+				label: l.name, stroke: isBound(l) ? ink : colour(n), width: isBound(l) ? 1.5 : 1, points: { show: () => l.sparse || data[0]!.length === 1 }, spanGaps: l.sparse ?? false,
 				...(isBound(l) ? { dash: l.dotted ? [2, 4] : [6, 4] } : {}),
 				...(l.stacked && n + 1 === stacked[0] ? { fill: `${colour(n)}b3` } : {}),
 			}))],
@@ -119,7 +121,7 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 			data[0]!.push(at);
 			values.forEach((v, n) => data[n + 1]!.push(v));
 			if (data[0]!.length > maxPoints) for (const each of data) each.shift();
-			on.setAttribute("aria-label", `${about}. Now: ${lines.map((l, n) => `${l.name} ${show(values[n] ?? 0)}`).join(", ")}`);
+			on.setAttribute("aria-label", `${about}. Now: ${lines.flatMap((l, n) => values[n] === null ? [] : `${l.name} ${show(values[n] ?? 0)}`).join(", ")}`);
 			draw();
 		},
 	};

@@ -89,7 +89,10 @@ function proposeButton(host: string, kind = "plain"): HTMLButtonElement {
 
 /** limiter describes the limiter of a host in one direction. Of several paths it uses the fastest, because a slower path has its bottleneck elsewhere. */
 function limiter(all: ProbeResult[]): HTMLElement | string {
-	const rateOf = (r: ProbeResult): number => r.answer?.token_rate?.rate?.value ?? r.answer?.limiter?.bucket?.rate?.value ?? 0;
+	const rateOf = (r: ProbeResult): number => { // what trains carried is not the rate of a limiter
+		const measured = r.answer?.token_rate?.rate;
+		return (measured?.because ? undefined : measured?.value) ?? r.answer?.limiter?.bucket?.rate?.value ?? 0;
+	};
 	const known = all.filter((r) => rateOf(r) > 0).sort((a, b) => rateOf(b) - rateOf(a));
 	const best = known.find((r) => r.measure === "limiter") ?? known[0];
 	if (!best || !known[0]) return all.some((r) => r.answer?.limiter?.class === "none") ? "none detected" : "–";
@@ -257,10 +260,11 @@ route("/probes/:/:", ([from, to]) => `${from} to ${to}`, async (on, args, signal
 			{ name: "Headgate limit", cell: (r) => (r.own_limit_bps ? showRate(r.own_limit_bps) : "–"), number: true },
 			{ name: "Warnings", cell: (r) => (r.answer?.flaws ?? []).join("; ") || "–", wide: true },
 		], list)));
-	picture.setLines([{ name }]);
+	const bound = (r: ProbeResult): boolean => measure !== "path" && (estimate(r)?.at_least ?? false);
+	picture.setLines([{ name, sparse: true }, ...(list.some(bound) ? [{ name: "at least", dotted: true, sparse: true }] : [])]);
 	for (const r of list.toReversed()) {
 		const v = of(r);
-		if (v !== undefined) picture.push(Date.parse(r.at ?? "") / 1000, [v]);
+		if (v !== undefined) picture.push(Date.parse(r.at ?? "") / 1000, bound(r) ? [null, v] : list.some(bound) ? [v, null] : [v]);
 	}
 	picture.on.hidden = !list.some((r) => of(r) !== undefined);
 });
