@@ -58,7 +58,10 @@ func TestWeakLinks(t *testing.T) {
 	}
 	none := probe.NoEstimate("none")
 	bound := func(from, to string, mbit float64, class limiter.Class) store.ProbeResult {
-		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, AtLeast: true}}, Limiter: &limiter.Result{Class: class}})
+		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, AtLeast: true}}, Limiter: &limiter.Result{Class: class, Bucket: &limiter.Bucket{}}})
+	}
+	carried := func(from, to string, mbit float64) store.ProbeResult {
+		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, AtLeast: true, Because: "it was not confirmed"}}, Limiter: &limiter.Result{Class: limiter.TBF, Bucket: &limiter.Bucket{}}})
 	}
 	joint := func(from, to string, mbit float64, bytes unit.Bytes) store.ProbeResult {
 		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: none, Joint: &tokenrate.Joint{Rate: mbit * 1e6, Bytes: bytes, Took: float64(bytes) * 8 / mbit / 1e6}}})
@@ -95,6 +98,7 @@ func TestWeakLinks(t *testing.T) {
 		{name: "one bound beside other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: 2 * unit.Mbit},
 		{name: "no limit was found up to the rate, without other traffic", results: append(slices.Clone(lines), joint("a1", "b1", 60, 2_000_000)), others: unit.Kbit},
 		{name: "two bounds that agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 29.2, limiter.TBF)), want: "29Mbit 1"},
+		{name: "two bounds of trains for some bytes", results: append(slices.Clone(lines), carried("a1", "b1", 29), carried("a2", "b2", 29.2))},
 		{name: "two bounds that do not agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 24, limiter.TBF))},
 		{name: "two bounds, and a limiter once", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.None), bound("a2", "b2", 29.2, limiter.TBF)), want: "29Mbit 1"},
 		{name: "two bounds that hardly agree, and a limiter once", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.None), bound("a2", "b2", 29.4, limiter.TBF))},
