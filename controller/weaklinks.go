@@ -327,10 +327,7 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 		if a.Credits != nil {
 			baseline = a.Credits.Baseline
 		} else if t := a.TokenRate; t != nil && (later || !tokens.Known()) {
-			tokens, m.Bytes, m.Took = t.Rate, 0, 0
-			if tokens.Carried() {
-				tokens = probe.NoEstimate(tokens.Because)
-			}
+			tokens, m.Bytes, m.Took = t.Rate.WithoutCarried(), 0, 0
 			bounded = tokens.Known() && tokens.AtLeast
 			if !tokens.Known() && t.Joint != nil { // no limit was found, up to this rate
 				tokens, m.Bytes, m.Took = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}, t.Joint.Bytes, t.Joint.Took

@@ -17,6 +17,14 @@ type Estimate struct {
 // Carried reports whether there is only the bound of the trains that passed, because there is no estimate.
 func (e Estimate) Carried() bool { return e.AtLeast && e.Because != "" }
 
+// WithoutCarried returns the estimate, or the reason why there is none where there is only the bound of the trains that passed.
+func (e Estimate) WithoutCarried() Estimate {
+	if e.Carried() {
+		return NoEstimate(e.Because)
+	}
+	return e
+}
+
 // Widened returns the 99 % interval of an estimate, whose own is one of 90 %: 2.58 standard deviations instead of 1.64.
 func (e Estimate) Widened() (low, high float64) {
 	const more = 2.576 / 1.645

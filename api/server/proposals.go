@@ -132,10 +132,10 @@ const creditsValid = 7 * 24 * time.Hour
 
 // outlasted reports whether a measurement did not meet a limiter whose burst credits a longer one of the same hosts used up.
 func outlasted(m measuredPath, paths []measuredPath) bool {
-	is := m.answer.TokenRate.Rate
+	is := m.answer.TokenRate.Rate.WithoutCarried()
 	return m.answer.Credits == nil && slices.ContainsFunc(paths, func(other measuredPath) bool {
 		c := other.answer.Credits
-		return other.From == m.From && other.To == m.To && c != nil && c.Baseline.Known() && m.At.Sub(other.At) < creditsValid && (!is.Known() || is.Carried() || is.Value > c.Baseline.Value)
+		return other.From == m.From && other.To == m.To && c != nil && c.Baseline.Known() && m.At.Sub(other.At) < creditsValid && (!is.Known() || is.Value > c.Baseline.Value)
 	})
 }
 
@@ -249,12 +249,10 @@ func (s *Server) proposeDirection(i *store.Interface, way string, paths []measur
 			LargerBudgetHint: func(b unit.Bytes) string { return fmt.Sprintf("set bytes of the probe schedule to %v", b) },
 		}.Propose(&m.answer)
 		d := directionProposal{LimitBps: int64(p.Limit), Cannot: p.Cannot, Notes: p.Notes, From: m.From, To: m.To, Measure: m.Measure, At: m.At, Measured: &r}
-		gives := r.Value
-		if !r.Known() || r.Carried() {
-			gives = 0
-			if j := m.answer.TokenRate.Joint; j != nil {
-				gives = j.Rate
-			}
+		known := r.WithoutCarried()
+		gives := known.Value
+		if j := m.answer.TokenRate.Joint; !known.Known() && j != nil {
+			gives = j.Rate
 		}
 		// Among paths with the same rate, prefer one from which a limit follows.
 		if others == 1 || gives > most || gives == most && best.LimitBps == 0 {

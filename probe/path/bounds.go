@@ -51,18 +51,24 @@ func (r *evaluation) bounds(capacity *probe.Estimate, most float64) (b bounds) {
 			b.passed, b.held = rate, held
 		}
 	}
+	b.lasted, b.lastedFor = r.lasted(varies, most)
+	return b
+}
+
+// lasted returns the highest rate of a long train in bit/s, most at most, and for how many bytes of layer 2 the train had it.
+func (r *evaluation) lasted(spread, most float64) (rate float64, held unit.Bytes) {
+	rates, bytes := make([]float64, len(r.samples)), make([]unit.Bytes, len(r.samples))
 	longest := unit.Bytes(0)
 	for i := range r.samples {
-		_, held := lasting(&r.samples[i], varies)
-		longest = max(longest, held)
+		rates[i], bytes[i] = lasting(&r.samples[i], spread)
+		longest = max(longest, bytes[i])
 	}
-	for i := range r.samples {
-		rate, held := lasting(&r.samples[i], varies)
-		if rate = math.Min(rate, most) * (1 - sameRate); float64(held) >= nearlyLongest*float64(longest) && rate > b.lasted {
-			b.lasted, b.lastedFor = rate, held
+	for i := range rates {
+		if at := math.Min(rates[i], most) * (1 - sameRate); float64(bytes[i]) >= nearlyLongest*float64(longest) && at > rate {
+			rate, held = at, bytes[i]
 		}
 	}
-	return b
+	return rate, held
 }
 
 // arrived returns the layer 2 bytes of a train that arrived.

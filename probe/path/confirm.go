@@ -94,7 +94,7 @@ func isRate(r tokenrate.Result) bool { return r.Rate.Known() && !r.Rate.AtLeast 
 // readClaim holds the token rate against the trains that confirm.
 func (r *evaluation) readClaim() claim {
 	c := claim{Result: r.shaper()}
-	if !r.Seed && r.Nominal == 0 && !isRate(c.Result) && !c.Rate.AtLeast {
+	if r.ours() && !isRate(c.Result) && !c.Rate.AtLeast {
 		c.Result = r.longer(c.Result)
 	}
 	c.show()
@@ -368,7 +368,7 @@ func (r *evaluation) emptying(filled, rate, part, most float64) (fast, bytes flo
 
 // nextConfirm returns the next train that confirms or refutes the token rate.
 func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
-	if r.Seed || r.Nominal > 0 || !r.TokenRate && !r.Limiter && !r.Available {
+	if !r.ours() || !r.TokenRate && !r.Limiter && !r.Available {
 		return t, false
 	}
 	frame := r.packet() + probe.Overhead

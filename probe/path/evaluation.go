@@ -35,7 +35,7 @@ type evaluation struct {
 func (m Method) read(samples []probe.Sample) *evaluation {
 	r := &evaluation{Method: m, left: m.budget()}
 	keeps := unit.Bytes(0)
-	if r.Available && !r.Seed && r.Nominal == 0 {
+	if r.Available && m.ours() {
 		keeps = min(m.shares().pass, m.budget()/keptPart)
 	}
 	for i := range samples {

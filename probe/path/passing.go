@@ -35,7 +35,7 @@ const (
 
 // nextPass returns the next train of the search.
 func (r *evaluation) nextPass(samples []probe.Sample) (t probe.Train, ok bool) {
-	if !r.Available || r.Seed || r.Nominal > 0 {
+	if !r.Available || !r.ours() {
 		return t, false
 	}
 	sent := r.passing
@@ -54,7 +54,12 @@ func (r *evaluation) nextPass(samples []probe.Sample) (t probe.Train, ok bool) {
 	var rate float64
 	switch {
 	case len(sent) == 0:
-		rate = firstPass * math.Min(r.bounds(nil, math.Inf(1)).lasted, r.keptRate())
+		varies, known := spread(r.samples)
+		if !known {
+			return t, false
+		}
+		lasted, _ := r.lasted(varies, math.Inf(1))
+		rate = firstPass * math.Min(lasted, r.keptRate())
 	case failed/math.Max(passed, 1) <= passEnough:
 		return t, false
 	case passed == 0:
@@ -90,8 +95,8 @@ func (r *evaluation) keptRate() float64 {
 		if p.Count() < slowHeld || len(p.Arrived) < fewKept {
 			continue
 		}
-		if n := len(p.Sent); n > 1 && p.Sent[n-1] > p.Sent[0] {
-			least = math.Min(least, p.SendingRate()*float64(p.Count()-p.Lost())/float64(p.Count()))
+		if rate := p.SendingRate(); rate > 0 {
+			least = math.Min(least, rate*float64(p.Count()-p.Lost())/float64(p.Count()))
 		}
 	}
 	return least

@@ -59,6 +59,10 @@ type Method struct {
 	Budget unit.Bytes
 }
 
+// ours reports whether trains of all rates are sent and held against each other: not by the seed's methods, and not at the rate of a network's links, whose
+// controller does that with the results.
+func (m Method) ours() bool { return !m.Seed && m.Nominal == 0 }
+
 // seedLength is the train length for the packet pairs of the estimation seed (2.5.4).
 // Headgate's senders cannot keep the rate of two packets of 500 bytes above 333 Mbit/s.
 const seedLength = 3
@@ -138,22 +142,21 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		default:
 			v = r.oursAvailable().Estimate(own)
 		}
-		if late := reordered(own); !m.Seed && m.Nominal == 0 && late > mostReordered {
+		if late := reordered(own); m.ours() && late > mostReordered {
 			v.Available = probe.NoEstimate(overtaken(late))
 		}
 		a.Available = &v
 	}
-	ours := !m.Seed && m.Nominal == 0
-	seen := r.observed()
-	if ours {
+	if m.ours() {
+		seen := r.observed()
 		a.reconcile(seen)
-	}
-	a.hold(r.samples)
-	if ours {
+		a.hold(r.samples)
 		most, _ := a.most(seen.shown)
 		b := r.bounds(a.Capacity, most)
 		a.weigh(b)
 		a.bound(b)
+	} else {
+		a.hold(r.samples)
 	}
 	if m.Credits && len(r.of("credits")) > 0 {
 		m.replayCredits(&a, samples)

@@ -110,7 +110,7 @@ func curvePlot(samples []probe.Sample, a *path.Answer) (p plot.Plot, ok bool) {
 		line.X, line.Y = append(line.X, last), append(line.Y, bytes/1e3)
 	}
 	p = plot.Plot{File: "arrival", Title: "Arrival curve of the longest train", X: "time (ms)", Y: "arrived (kB, layer 2)", Lines: []plot.Line{line}}
-	if t := a.TokenRate; t != nil && t.Rate.Known() && !t.Rate.Carried() {
+	if t := a.TokenRate; t != nil && t.Rate.WithoutCarried().Known() {
 		bucket, name := 0.0, "token rate"
 		if t.Bucket.Known() {
 			bucket, name = t.Bucket.Value, "bucket and token rate"

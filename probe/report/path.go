@@ -71,7 +71,7 @@ var answerRows = []struct {
 		return rateText(a.TokenRate.Rate)
 	}},
 	{"  of IP packets", func(a *path.Answer) string {
-		if a.TokenRate == nil || !a.TokenRate.Rate.Known() || a.TokenRate.Rate.Carried() {
+		if a.TokenRate == nil || !a.TokenRate.Rate.WithoutCarried().Known() {
 			return ""
 		}
 		return probe.FormatRate(a.TokenRate.Rate.Value * a.LayerThree)

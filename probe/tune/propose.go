@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -68,11 +67,11 @@ func (d Direction) Propose(a *path.Answer) (p Proposal) {
 		p.Cannot = "token rate was not measured"
 		return p
 	}
-	r := a.TokenRate.Rate
+	r := a.TokenRate.Rate.WithoutCarried()
 	switch {
 	case d.DeviceLimit > 0 && measuredOwnLimit(a, d.DeviceLimit):
 		p.Cannot = fmt.Sprintf("measurement through %s found only the device's own limit of %v: the path has at least that. %s to see the rate of the path", d.Dev, d.DeviceLimit, d.WithoutLimitHint)
-	case !r.Known(), r.Carried():
+	case !r.Known():
 		p.Cannot = d.cannot(a)
 	case r.AtLeast:
 		p.Cannot = fmt.Sprintf("token rate is at least %s, and may be higher because of cross traffic: measure again when the path is idle", probe.FormatRate(r.Value))
@@ -85,7 +84,7 @@ func (d Direction) Propose(a *path.Answer) (p Proposal) {
 
 // measuredOwnLimit reports whether the measured rate is the device's own limit.
 func measuredOwnLimit(a *path.Answer, own unit.Rate) bool {
-	if r := a.TokenRate.Rate; r.Known() && !r.Carried() {
+	if r := a.TokenRate.Rate.WithoutCarried(); r.Known() {
 		return math.Max(r.High, r.Value) >= ownLimit*float64(own)
 	}
 	if j := a.TokenRate.Joint; j != nil {
@@ -96,7 +95,7 @@ func measuredOwnLimit(a *path.Answer, own unit.Rate) bool {
 
 // cannot returns the reason why there is no proposal, and a remedy.
 func (d Direction) cannot(a *path.Answer) string {
-	text := "cannot estimate the token rate: " + cmp.Or(a.TokenRate.Rate.Reason, a.TokenRate.Rate.Because)
+	text := "cannot estimate the token rate: " + a.TokenRate.Rate.WithoutCarried().Reason
 	if j := a.TokenRate.Joint; j != nil {
 		text += fmt.Sprintf(". The path has at least %s, or a bucket that %s do not empty: %s to empty a larger bucket. If the path is a link without a shaper, set the limit to 1 or 2 %% below the link's rate",
 			probe.FormatRate(j.Rate), j.Bytes, d.LargerBudgetHint(4*d.Bytes))

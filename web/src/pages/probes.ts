@@ -261,10 +261,11 @@ route("/probes/:/:", ([from, to]) => `${from} to ${to}`, async (on, args, signal
 			{ name: "Warnings", cell: (r) => (r.answer?.flaws ?? []).join("; ") || "–", wide: true },
 		], list)));
 	const bound = (r: ProbeResult): boolean => measure !== "path" && (estimate(r)?.at_least ?? false);
-	picture.setLines([{ name, sparse: true }, ...(list.some(bound) ? [{ name: "at least", dotted: true, sparse: true }] : [])]);
+	const bounded = list.some(bound);
+	picture.setLines([{ name, sparse: true }, ...(bounded ? [{ name: "at least", dotted: true, sparse: true }] : [])]);
 	for (const r of list.toReversed()) {
 		const v = of(r);
-		if (v !== undefined) picture.push(Date.parse(r.at ?? "") / 1000, bound(r) ? [null, v] : list.some(bound) ? [v, null] : [v]);
+		if (v !== undefined) picture.push(Date.parse(r.at ?? "") / 1000, bound(r) ? [null, v] : bounded ? [v, null] : [v]);
 	}
 	picture.on.hidden = !list.some((r) => of(r) !== undefined);
 });
