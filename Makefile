@@ -29,9 +29,9 @@ test: ## all tests; as root, else those on real kernels are skipped
 test-short: ## tests that need neither root nor time
 	scripts/test -short ./...
 
-test-vm: ## functional tests on Debian's kernels, emulated (fq_codel, netem, SCTP)
+test-vm: ## functional tests on Debian's kernels, emulated (fq_codel, netem, SCTP), or those of VMTESTS
 	scripts/deps vm
-	scripts/test-vm
+	scripts/test-vm $(VMTESTS)
 
 race: ## the short tests of packages whose goroutines share state, under the race detector
 	scripts/deps race

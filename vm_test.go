@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestVMNames: each test that scripts/vm/tests chooses or leaves out exists, so that a renamed test does not
+// TestVMNames: each test that the files of scripts/vm choose or leave out exists, so that a renamed test does not
 // drop out of "make test-vm" unseen.
 func TestVMNames(t *testing.T) {
 	read := func(pattern string) string {
@@ -26,14 +26,14 @@ func TestVMNames(t *testing.T) {
 		}
 		return all.String()
 	}
-	script := read("scripts/vm/tests")
+	script := read("scripts/vm/tests") + read("scripts/vm/attachment")
 	tests := read("shaper/*/*_test.go") + read("lab/*_test.go") + read("collective/sockops/*_test.go")
 	found := 0
 	for _, m := range regexp.MustCompile(`(?m)(?:chosen='|\^Test\()([A-Z][^')]*)[')]`).FindAllStringSubmatch(script, -1) {
 		for _, name := range strings.Split(m[1], "|") {
 			found++
 			if !regexp.MustCompile(`func Test` + name + `\(`).MatchString(tests) {
-				t.Errorf("scripts/vm/tests chooses Test%s, and there is none", name)
+				t.Errorf("scripts/vm chooses Test%s, and there is none", name)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestVMNames(t *testing.T) {
 		for _, name := range strings.Split(m[1], "|") {
 			found++
 			if name = strings.ReplaceAll(name, "_", " "); !strings.Contains(conformance, `"`+name+`"`) {
-				t.Errorf("scripts/vm/tests leaves out %q, and there is none", name)
+				t.Errorf("scripts/vm leaves out %q, and there is none", name)
 			}
 		}
 	}

@@ -40,6 +40,7 @@ func (b builder) clients(out []class, node int, of class, places classifier.Clie
 		guarantee: n.Clients.Guarantee, ceiling: n.Clients.Ceiling, queue: b.clientLeaf(n.Clients),
 		htb: b.class(float64(n.Clients.Guarantee), n.Clients.Ceiling),
 	}
+	b.keepCredit(&c.htb, n.Parent) // clients have the same ceiling, so that those who reach it do not wait for each other
 	b.nest(&c.htb, group.Node{Parent: node, Ceiling: c.ceiling})
 	c.htb.Quantum, c.htb.Prio = uint32(b.maxPacket(c.ceiling)), 1
 	for i := range places.Count {

@@ -59,7 +59,7 @@ func (w *ways) at(n *lab.Node, line string) string {
 }
 
 // may runs a command that this kernel may not support. The emulated kernels support all of
-// them, and run the same test (scripts/vm/tests).
+// them, and run the same test (scripts/vm/attachment).
 func (w *ways) may(n *lab.Node, line string) bool {
 	w.Helper()
 	words := strings.Fields(line)
