@@ -371,6 +371,35 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// A client that begins a connection with the ports of one that was reset a moment ago reaches the server, and is not reset.
+func TestBeginAfterReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelays(t, bulk)
+		client, server := at(r.client, false, 40000), at(r.server, false, 5000)
+		r.sends(r.client, macOf(r.server), macOf(r.client), client, server, flagSYN)
+		r.announces(func() { r.silent[1] = true })
+		time.Sleep(relaySilence + 300*time.Millisecond)
+		synctest.Wait()
+		if r.flowsOf(program.KindReset) == 0 {
+			t.Fatal("nothing is reset")
+		}
+		r.client.Send(tcpSegment(macOf(r.server), macOf(r.client), 0, client, server, 1000, 2000, tcpACK))
+		time.Sleep(3 * time.Second)
+		for _, h := range r.hosts {
+			h.Forget()
+		}
+		if to, _, _ := r.sends(r.client, macOf(r.server), macOf(r.client), client, server, flagSYN); to != r.server {
+			t.Errorf("the first segment was received by %v", to)
+		}
+		if to, _, _ := r.sends(r.server, macOf(r.client), macOf(r.server), server, client, flagSYN|tcpACK); to != r.client {
+			t.Errorf("the answer was received by %v", to)
+		}
+		if n := r.flowsOf(program.KindReset); n != 0 {
+			t.Errorf("%d flows are left", n)
+		}
+	})
+}
+
 // The streams to each of several ports of the far agent take a path of their own, in both directions, where the network has as many.
 //
 //	client, near  s1 --- s2  server

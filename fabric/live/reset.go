@@ -1,11 +1,15 @@
 package live
 
 import (
+	"context"
 	"encoding/binary"
 	"net/netip"
 	"slices"
+	"sync"
+	"time"
 
 	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/openflow/pipeline"
 	"headgate.dev/headgate/fabric/program"
 )
@@ -15,6 +19,8 @@ import (
 // segment that cannot be of the connection. The end answers with an acknowledgement that has the number (RFC 9293, section 3.10.7.4), the switch sends that to the
 // controller, and the controller answers with the reset. The controller asks several times: for some hundred milliseconds after a change Open vSwitch can send by the
 // flows that it had before, from the cache of its datapath.
+//
+// The flows of the reset stay for a while. A client can begin another connection with the same ports meanwhile: that is decided about as any other.
 
 // resetAsks is how often an end is asked until it has answered, at intervals of watchInterval.
 const resetAsks = 6
@@ -22,8 +28,10 @@ const resetAsks = 6
 // resetting is a connection that is being reset.
 type resetting struct {
 	program.Redirection
+	began time.Time
 	asked int
 	reset [2]bool // the client, and the server
+	again bool    // the client has begun another connection with the same ports
 }
 
 // resetRelayed ends the connections of an agent that is gone. n.mu must be held.
@@ -41,7 +49,7 @@ func (n *Network) resetRelayed(agent fabric.HostID) {
 				}
 			}
 		}
-		n.redirection.resets[fabric.Connection{Client: c.Client, Server: c.Server}] = &resetting{Redirection: c.Redirection}
+		n.redirection.resets[fabric.Connection{Client: c.Client, Server: c.Server}] = &resetting{Redirection: c.Redirection, began: time.Now()}
 	}
 	n.askReset()
 }
@@ -49,8 +57,11 @@ func (n *Network) resetRelayed(agent fabric.HostID) {
 // askReset asks the ends of connections that are being reset. n.mu must be held.
 func (n *Network) askReset() {
 	for at, c := range n.redirection.resets {
-		if c.asked++; c.asked > resetAsks || c.reset[0] && c.reset[1] {
+		if time.Since(c.began) > program.ResetSeconds*time.Second {
 			delete(n.redirection.resets, at)
+			continue
+		}
+		if c.asked++; c.asked > resetAsks || c.again {
 			continue
 		}
 		if !c.reset[0] {
@@ -76,13 +87,21 @@ func (n *Network) reset(s *attached, at fabric.PortID, data []byte) {
 		return
 	}
 	t := pipeline.NewPacket(data, 0).Message()
-	if c := n.redirection.resets[g.Connection]; c != nil {
-		c.reset[0] = true
-	}
-	if c := n.redirection.resets[fabric.Connection{Client: g.Server, Server: g.Client}]; c != nil {
-		c.reset[1] = true
-	}
 	seq, ack, flags := binary.BigEndian.Uint32(t[4:]), binary.BigEndian.Uint32(t[8:]), t[13]
+	resets := n.redirection.resets
+	client, server := resets[g.Connection], resets[fabric.Connection{Client: g.Server, Server: g.Client}]
+	switch {
+	case client != nil && client.again || server != nil && server.again: // by the flows that the switch had before
+		n.forward(at, g.frame)
+		return
+	case client != nil && client.From.At == at && flags&(tcpSYN|tcpACK) == tcpSYN:
+		n.beginAgain(s, at, client, data)
+		return
+	case client != nil:
+		client.reset[0] = true
+	case server != nil:
+		server.reset[1] = true
+	}
 	switch {
 	case flags&tcpRST != 0:
 	case flags&tcpACK != 0:
@@ -94,6 +113,31 @@ func (n *Network) reset(s *attached, at fabric.PortID, data []byte) {
 		}
 		n.out(s, at.Port, tcpSegment(g.src, g.dst, g.vlan, g.Server, g.Client, 0, seq+length, tcpRST|tcpACK))
 	}
+}
+
+// beginAgain deletes the flows of a reset, and decides about the connection that the client begins with the same ports. n.mu must be held.
+func (n *Network) beginAgain(s *attached, at fabric.PortID, c *resetting, data []byte) {
+	c.again = true
+	changes := map[*attached][]openflow.Message{}
+	for id, flows := range c.ResetFlows() {
+		if one := n.switches[id]; one != nil {
+			for _, f := range flows {
+				changes[one] = append(changes[one], f.Delete())
+			}
+		}
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(n.ctx, setupTimeout)
+		defer cancel()
+		var all sync.WaitGroup
+		for one, messages := range changes {
+			all.Go(func() { _ = one.conn.Apply(ctx, messages...) }) // what a switch sends by flows that it keeps is forwarded
+		}
+		all.Wait()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.begins(s, at, data, time.Now())
+	}()
 }
 
 // Flags of TCP (RFC 9293, section 3.1).

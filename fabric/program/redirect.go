@@ -106,9 +106,9 @@ func (r Redirection) NearFlows() map[fabric.DPID][]Flow {
 	return all
 }
 
-// resetSeconds is for how long what the ends of a connection send goes to the controller when an agent of it is gone, chosen for Headgate: keepalives of many
+// ResetSeconds is for how long what the ends of a connection send goes to the controller when an agent of it is gone, chosen for Headgate: keepalives of many
 // programs come once in this time.
-const resetSeconds = 30
+const ResetSeconds = 30
 
 // ResetFlows returns the flows by which what the client and the server send goes to the controller, once NearFlows and FarFlows are deleted, by switch.
 func (r Redirection) ResetFlows() map[fabric.DPID][]Flow {
@@ -118,7 +118,7 @@ func (r Redirection) ResetFlows() map[fabric.DPID][]Flow {
 	for _, flows := range all {
 		for i, f := range flows {
 			flows[i] = newFlow(false, TableRedirect, KindReset, r.Number(), f.Match, f.Why, apply(toController()))
-			flows[i].HardTimeout = resetSeconds
+			flows[i].HardTimeout = ResetSeconds
 		}
 	}
 	return all
