@@ -305,58 +305,32 @@ func (n *Network) floodsConnections(s *attached, at fabric.PortID, now time.Time
 
 // redirect gives switches the flows of a connection, and its first segment to the near agent, or to the server if it has flows on the far side alone. n.mu must be held.
 func (n *Network) redirect(at fabric.PortID, g segment, c *relayed) {
-	type change struct {
-		s     *attached
-		flows []program.Flow
-	}
-	byswitch := map[fabric.DPID]*change{}
+	changes := map[*attached][]openflow.Message{}
 	sides := []map[fabric.DPID][]program.Flow{c.FarFlows()}
 	if c.near {
 		sides = append(sides, c.NearFlows())
 	}
 	for _, side := range sides {
 		for id, flows := range side {
-			one := byswitch[id]
-			if one == nil {
-				one = &change{s: n.switches[id]}
-				byswitch[id] = one
+			one := n.switches[id]
+			if one == nil || !program.Watches(one.capabilities) {
+				n.direct(at, g)
+				return
 			}
-			one.flows = append(one.flows, flows...)
-		}
-	}
-	for _, one := range byswitch {
-		if one.s == nil || !program.Watches(one.s.capabilities) {
-			n.direct(at, g)
-			return
+			for _, f := range flows {
+				changes[one] = append(changes[one], f.Mod())
+			}
 		}
 	}
 	r := &n.redirection
 	r.setups++
 	r.relayed[g.Connection] = c
 	go func() {
-		ctx, cancel := context.WithTimeout(n.ctx, setupTimeout)
-		defer cancel()
-		failed := make([]error, 0, len(byswitch))
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		for _, one := range byswitch {
-			all.Go(func() {
-				messages := make([]openflow.Message, len(one.flows))
-				for i, f := range one.flows {
-					messages[i] = f.Mod()
-				}
-				if err := one.s.conn.Apply(ctx, messages...); err != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					failed = append(failed, fmt.Errorf("switch %v: %w", one.s.id, err))
-				}
-			})
-		}
-		all.Wait()
+		err := n.setUp(changes)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		r.setups--
-		if len(failed) == 0 {
+		if err == nil {
 			r.counts.Redirected++
 			if c.near {
 				n.toAgent(c.Redirection, g)
@@ -367,10 +341,28 @@ func (n *Network) redirect(at fabric.PortID, g segment, c *relayed) {
 			return
 		}
 		r.counts.Failed++
-		n.options.Log.Warn("a connection goes direct because switches did not take its flows", "client", c.Client, "server", c.Server, "error", failed[0])
+		n.options.Log.Warn("a connection goes direct because switches did not take its flows", "client", c.Client, "server", c.Server, "error", err)
 		n.forget(c, true, true)
 		n.direct(at, g)
 	}()
+}
+
+// setUp changes the flows of switches, of all at the same time, and returns the first error.
+func (n *Network) setUp(changes map[*attached][]openflow.Message) error {
+	ctx, cancel := context.WithTimeout(n.ctx, setupTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	failed := make(chan error, len(changes))
+	for one, messages := range changes {
+		all.Go(func() {
+			if err := one.conn.Apply(ctx, messages...); err != nil {
+				failed <- fmt.Errorf("switch %v: %w", one.id, err)
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	return <-failed
 }
 
 // toAgent sends the first segment of a connection to the near agent. n.mu must be held.

@@ -1,11 +1,9 @@
 package live
 
 import (
-	"context"
 	"encoding/binary"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -127,13 +125,7 @@ func (n *Network) beginAgain(s *attached, at fabric.PortID, c *resetting, data [
 		}
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(n.ctx, setupTimeout)
-		defer cancel()
-		var all sync.WaitGroup
-		for one, messages := range changes {
-			all.Go(func() { _ = one.conn.Apply(ctx, messages...) }) // what a switch sends by flows that it keeps is forwarded
-		}
-		all.Wait()
+		_ = n.setUp(changes) // what a switch sends by flows that it keeps is forwarded
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.begins(s, at, data, time.Now())
