@@ -216,6 +216,7 @@ func (n *Network) stepCircuits(step func(c *circuits)) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.circuits.going = slices.Clone(n.circuits.going) // makePlan reads the one before without n.mu
 	for i, g := range n.circuits.going {
 		if g.until.IsZero() {
 			n.circuits.going[i].until = time.Now().Add(drain)
