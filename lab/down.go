@@ -268,9 +268,7 @@ func emptyNamespace(name string) (id int, err error) {
 	if id, err = identify(int(ns)); err != nil {
 		return -1, err
 	}
-	if err := inNamespace(int(ns), destroySockets); err != nil {
-		return id, err
-	}
+	unclosed := inNamespace(int(ns), destroySockets)
 	// A list that changed while it was read may lack devices: their other ends are being deleted in
 	// other namespaces at the same time.
 	for {
@@ -281,14 +279,14 @@ func emptyNamespace(name string) (id int, err error) {
 		for _, l := range links {
 			// The other end of a veth is removed with the first.
 			if err := h.LinkDel(l); err != nil && l.Attrs().Name != "lo" && !errors.Is(err, unix.ENODEV) {
-				return id, fmt.Errorf("cannot delete device %s: %w", l.Attrs().Name, err)
+				return id, errors.Join(unclosed, fmt.Errorf("cannot delete device %s: %w", l.Attrs().Name, err))
 			}
 		}
 		if err == nil {
 			break
 		}
 	}
-	return id, nil
+	return id, unclosed
 }
 
 // identify gives a namespace an id in the current namespace, if it has none. The id is a large random number. The

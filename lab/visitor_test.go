@@ -93,3 +93,20 @@ func TestVisitorLives(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A program that listens in a lab, as those of Go do with MPTCP, does not stop the lab from being taken down once the program has closed.
+func TestDownBesideListener(t *testing.T) {
+	labtest.NeedRoot(t)
+	l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: lab.UniqueName("listened")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listener net.Listener
+	if err := l.Node("server").Do(func() (err error) { listener, err = net.Listen("tcp", "127.0.0.1:0"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { listener.Close() })
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
