@@ -168,7 +168,11 @@ func (d *demand) probe(changed change, measured bool, offered, limit, reserved f
 		}
 	}
 	attains := 0.
-	if d.atLimit(offered, limit) {
+	switch {
+	case !d.atLimit(offered, limit):
+	case measured: // the mean of a cycle with a step says nothing of what it attains
+		attains = min(d.level/limit, 1)
+	default:
 		attains = min(offered/limit, 1)
 	}
 	if changed == steady {

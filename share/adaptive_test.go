@@ -383,3 +383,19 @@ func TestAdaptiveCatchUp(t *testing.T) {
 		}
 	}
 }
+
+// TestAdaptiveStep: a flow that steps up within a cycle, and whose limit followed it there, is probed with 3 % of headroom. The mean of that cycle, which is below
+// its limit, does not say that it attains a part of it.
+func TestAdaptiveStep(t *testing.T) {
+	a := NewAdaptive(DefaultQuantum)
+	a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 20 * unit.Mbit, Class: 1}, ReservedFlow{Unresponsive: true}))
+	for range 40 {
+		a.Cycle([]unit.Rate{25 * unit.Mbit, 100 * unit.Mbit})
+	}
+	a.Rise([]unit.Rate{30 * unit.Mbit, 0})
+	a.End([]unit.Rate{30 * unit.Mbit, 100 * unit.Mbit})
+	limit := a.Cycle([]unit.Rate{28500 * unit.Kbit, 100 * unit.Mbit})[0]
+	if limit < 30*unit.Mbit || limit > 32*unit.Mbit {
+		t.Errorf("a flow that steps to 30 Mbit/s, with a mean of 28.5, has %v", limit)
+	}
+}

@@ -18,9 +18,10 @@ const (
 	usedRoom = 2. / 3
 	// takesMore is how much more than its former limit a sender offers that wanted more.
 	takesMore = 1.1
-	// For up to recovery readings after drops a sender counts as one that wants dropRoom times the limit under which they occurred. TCP waits for its timer, and
-	// then doubles its rate from round trip to round trip.
-	recovery, dropRoom = 6, 1.25
+	// For up to recovery readings after drops a sender counts as one that wants the limit under which they occurred. TCP waits for its timer, and
+	// then doubles its rate from round trip to round trip. In the first roomReadings of them, which is a cycle, it counts as one that wants dropRoom times
+	// that, which shows whether it wants more: if all of them did, best effort lost up to a fifth of a link for three seconds after each burst that a meter cut.
+	recovery, roomReadings, dropRoom = 6, 2, 1.25
 	// A sender has recovered that offers more than the limit was under which it was dropped, or at least nearLimit of it, and as much as before within
 	// sameRate.
 	nearLimit, sameRate = 0.75, 0.02
@@ -68,10 +69,13 @@ func (w *waiting) dropped(offered, limit unit.Rate, drops bool) unit.Rate {
 	case w.lost > 0:
 		w.lost--
 	}
-	if w.lost == 0 {
+	switch {
+	case w.lost == 0:
 		return 0
+	case w.lost > recovery-roomReadings:
+		return unit.Rate(dropRoom * w.asked)
 	}
-	return unit.Rate(dropRoom * w.asked)
+	return unit.Rate(w.asked)
 }
 
 // sees takes what it offers while it has room: a mean over a few cycles, as TCP sends in bursts, and at once a rate that differs from it.

@@ -48,3 +48,28 @@ func TestWaiting(t *testing.T) {
 		}
 	}
 }
+
+// A sender whose packets a meter dropped has room above its limit for one cycle, then its limit while TCP recovers, and then what it offers.
+func TestDropped(t *testing.T) {
+	const limit = 20 * unit.Mbit
+	var w waiting
+	for n, c := range []struct {
+		offered unit.Rate
+		drops   bool
+		want    unit.Rate
+	}{
+		{18 * unit.Mbit, false, 0},
+		{20 * unit.Mbit, true, 25 * unit.Mbit},
+		{8 * unit.Mbit, false, 25 * unit.Mbit},
+		{11 * unit.Mbit, false, limit},
+		{14 * unit.Mbit, false, limit},
+		{18 * unit.Mbit, false, limit},
+		{18100 * unit.Kbit, false, 0}, // the same as before
+		{20 * unit.Mbit, true, 25 * unit.Mbit},
+		{21 * unit.Mbit, false, 0},
+	} {
+		if got := w.dropped(c.offered, limit, c.drops); got != c.want {
+			t.Errorf("reading %d: a sender that offers %v under a limit of %v, dropped %v, wants %v, not %v", n, c.offered, limit, c.drops, got, c.want)
+		}
+	}
+}
