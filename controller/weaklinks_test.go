@@ -63,6 +63,9 @@ func TestWeakLinks(t *testing.T) {
 	carried := func(from, to string, mbit float64) store.ProbeResult {
 		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, AtLeast: true, Because: "it was not confirmed"}}, Limiter: &limiter.Result{Class: limiter.TBF, Bucket: &limiter.Bucket{}}})
 	}
+	policed := func(from, to string, mbit float64) store.ProbeResult {
+		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: mbit * 1e6, Low: mbit * 0.99e6, High: mbit * 1.3e6}, Policed: true}, Limiter: &limiter.Result{Class: limiter.Policer, Bucket: &limiter.Bucket{}}})
+	}
 	joint := func(from, to string, mbit float64, bytes unit.Bytes) store.ProbeResult {
 		return answered(from, to, path.Answer{TokenRate: &tokenrate.Result{Rate: none, Joint: &tokenrate.Joint{Rate: mbit * 1e6, Bytes: bytes, Took: float64(bytes) * 8 / mbit / 1e6}}})
 	}
@@ -97,6 +100,9 @@ func TestWeakLinks(t *testing.T) {
 		{name: "one bound, and no other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: unit.Kbit, want: "29Mbit 1"},
 		{name: "one bound beside other traffic", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.Scheduling)), others: 2 * unit.Mbit},
 		{name: "no limit was found up to the rate, without other traffic", results: append(slices.Clone(lines), joint("a1", "b1", 60, 2_000_000)), others: unit.Kbit},
+		{name: "a policer", results: append(slices.Clone(lines), policed("a1", "b1", 30))},
+		{name: "a policer, and no other traffic", results: append(slices.Clone(lines), policed("a1", "b1", 30)), others: unit.Kbit, want: "29.7Mbit 1"},
+		{name: "a policer beside other traffic", results: append(slices.Clone(lines), policed("a1", "b1", 30)), others: 2 * unit.Mbit},
 		{name: "two bounds that agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 29.2, limiter.TBF)), want: "29Mbit 1"},
 		{name: "two bounds of trains for some bytes", results: append(slices.Clone(lines), carried("a1", "b1", 29), carried("a2", "b2", 29.2))},
 		{name: "two bounds that do not agree", results: append(slices.Clone(lines), bound("a1", "b1", 29, limiter.TBF), bound("a2", "b2", 24, limiter.TBF))},

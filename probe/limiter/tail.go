@@ -1,6 +1,9 @@
 package limiter
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // tail is the end of a train of full-size packets, after the tokens that passed its head
 // were used.
@@ -153,32 +156,29 @@ func chance(k, n int) float64 {
 	return float64(k)*math.Log(p) + float64(n-k)*math.Log(1-p)
 }
 
-// rates computes the rates before and after the first drop, without late arrivals.
+// rates computes the rates before and after the first drop. The rate after it is that of a policer, whose bucket fills while nothing arrives at it: a time in
+// which hosts or the path were silent counts, with what arrived late in it, except what the bucket could not hold. Without those times a policer of 30 Mbit/s over
+// switches in user space, which are silent for a tenth of the time, was 5 to 19 % too fast.
 func (t *tail) rates() {
-	v := t.took
-	first := len(v.n) // first arrival after the onset
-	for j, i := range v.n {
-		if i >= t.onset {
-			first = j
-			break
-		}
-	}
-	last := len(v.at) - 1
+	all := t.v
+	first, last := firstFrom(all, t.onset), len(all.at)-1
 	if last-first < minPiece {
 		return
 	}
-	took := v.at[last] - v.at[first]
-	for _, s := range v.silences() {
-		if s.after >= first {
-			took -= s.length()
-		}
-	}
-	for _, s := range t.v.unsent() {
+	took := all.at[last] - all.at[first]
+	t.after = all.rate(float64(last-first), took)
+	held := float64(t.onset)*all.frame*8e9/t.after - (all.sent[max(t.onset-1, 0)] - all.sent[0]) // ns that the bucket lasts
+	for _, s := range all.unsent() {
 		if s.after >= t.onset {
-			took -= s.length()
+			took -= math.Max(s.length()-math.Max(held, 0), 0)
 		}
 	}
-	t.after = v.rate(float64(last-first), took)
+	t.after = all.rate(float64(last-first), took)
+
+	v := t.took
+	if first, last = firstFrom(v, t.onset), len(v.at)-1; last-first < minPiece {
+		return
+	}
 	if from := max(0, first-justBefore); first-from > 4 {
 		t.before = v.rate(float64(first-1-from), v.at[first-1]-v.at[from])
 	}
@@ -192,6 +192,14 @@ func (t *tail) rates() {
 		}
 	}
 	t.excess = (median(delays) - lowest) * t.after / (v.frame * 8e9)
+}
+
+// firstFrom returns the first arrival of a packet from n on, the number of arrivals if there is none.
+func firstFrom(v *trainView, n int) int {
+	if j := slices.IndexFunc(v.n, func(i int) bool { return i >= n }); j >= 0 {
+		return j
+	}
+	return len(v.n)
 }
 
 // limited reports whether the train arrived slower than it was sent.

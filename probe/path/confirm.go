@@ -62,8 +62,9 @@ const (
 	sharedStamp = 100
 	// sameRate is the relative difference up to which two rates are the same.
 	sameRate = 0.01
-	// refill is the time between two trains in which a bucket fills again.
-	refill = 30 * time.Millisecond
+	// refill is the least time between two trains in which a bucket fills again, and mostRefill the most that counts. Beyond it, the longest of the latest pauses
+	// counts: over 20 ms of round-trip time the ends talk for 60 ms and more between two trains, and with 30 ms no train emptied a policer of 30 Mbit/s and 200 kB.
+	refill, mostRefill, latestPauses = 30 * time.Millisecond, time.Second, 3
 )
 
 const fullPacket = 1500
@@ -329,6 +330,17 @@ func seconds(s *probe.Sample) float64 {
 	return 0
 }
 
+// pause is for how long nothing is sent before the next train, from the pauses before.
+func (r *evaluation) pause() time.Duration {
+	longest := refill
+	for i := max(1, len(r.samples)-latestPauses); i < len(r.samples); i++ {
+		if before, after := r.samples[i-1].Sent, r.samples[i].Sent; len(before) > 0 && len(after) > 0 {
+			longest = max(longest, time.Duration(after[0]-before[len(before)-1]))
+		}
+	}
+	return min(longest, mostRefill)
+}
+
 // idle is how long small packets alone were sent since the last train for a limiter.
 func (r *evaluation) idle() (d time.Duration) {
 	for _, s := range slices.Backward(r.samples) {
@@ -384,7 +396,7 @@ func (r *evaluation) nextConfirm() (t probe.Train, ok bool) {
 	case isRate(c.Result) && !c.confirmed && !c.Shared() && (r.limiter().Class != limiter.Xen || r.slow()):
 		// It begins with what empties the bucket that filled since the last train.
 		rate := c.Rate.Value
-		filled := rate / 8 * (refill + r.idle()).Seconds()
+		filled := rate / 8 * (r.pause() + r.idle()).Seconds()
 		if b := c.Bucket; b.Known() {
 			most := math.Max(1.05*b.Value, b.High)
 			if b.AtLeast {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/sim"
 	"headgate.dev/headgate/probe/sim/simtest"
@@ -70,5 +71,22 @@ func TestConfirmPolicerShared(t *testing.T) {
 	t.Logf("%d answers, %d wrong", answers, wrong)
 	if answers < 3 || wrong > answers/10 {
 		t.Errorf("of %d answers %d are wrong", answers, wrong)
+	}
+}
+
+// TestConfirmAfterPauses: a bucket fills again while the ends talk to each other between two trains, for longer over a long path. The train that confirms empties it.
+func TestConfirmAfterPauses(t *testing.T) {
+	const rate = 30e6
+	p := sim.Path{Noise: 700 * time.Nanosecond, Work: 250 * time.Nanosecond, Hops: []link.Spec{{
+		Rate: 50 * unit.Mbit, Delay: 10 * time.Millisecond, Queue: link.Amount{Time: 50 * time.Millisecond}, Bucket: &link.Bucket{Rate: rate, Size: 200_000, Police: true},
+	}}}
+	m := path.Method{Parts: path.Parts{Capacity: true, TokenRate: true, Limiter: true}}
+	n := sim.New(p, 1)
+	samples := simtest.SendAll(40, m.Next, func(_ int, train probe.Train) probe.Sample {
+		n.Idle(40 * time.Millisecond)
+		return n.Send(train)
+	})
+	if r := m.Estimate(samples).TokenRate; r == nil || !r.Rate.Known() || r.Rate.AtLeast || math.Abs(r.Rate.Value/rate-1) > 0.01 {
+		t.Errorf("the token rate is %+v, want %.4g", r, rate)
 	}
 }
