@@ -156,6 +156,9 @@ func (d *demand) atLimit(offered, limit float64) bool {
 	return offered >= from*limit && offered <= atLimitTo*limit
 }
 
+// sated reports whether the flow is known to have all that it wants: it has lost nothing for some cycles.
+func (d *demand) sated() bool { return d.metered && d.lossless >= losslessCycles }
+
 // probe sets the headroom, and reports whether the claim is to move. measured reports that the level is what was offered after a step.
 func (d *demand) probe(changed change, measured bool, offered, limit, reserved float64) bool {
 	size := max(leastProbe, probeNoise*d.noise())
@@ -169,7 +172,7 @@ func (d *demand) probe(changed change, measured bool, offered, limit, reserved f
 	}
 	attains := 0.
 	switch {
-	case !d.atLimit(offered, limit):
+	case d.sated() || !d.atLimit(offered, limit):
 	case measured: // the mean of a cycle with a step says nothing of what it attains
 		attains = min(d.level/limit, 1)
 	default:
@@ -227,7 +230,7 @@ func (d *demand) grow(attains float64) {
 // await begins a probe if it is time for one and the flow is at its limit.
 func (d *demand) await(size, limit float64) bool {
 	switch {
-	case d.unresponsive || d.probing > 0 || limit >= d.level*(1+size) || d.age <= falseCycles:
+	case d.unresponsive || d.sated() || d.probing > 0 || limit >= d.level*(1+size) || d.age <= falseCycles:
 		return false
 	case d.wait > 0:
 		d.wait--
@@ -242,7 +245,7 @@ func (d *demand) target(reserved, floor float64) float64 {
 	room := 1 + d.margin()
 	switch {
 	case d.unresponsive || !d.metered:
-	case d.lossless >= losslessCycles && d.diffs >= warmUp:
+	case d.sated() && d.diffs >= warmUp:
 		room = 1 + d.levelError()
 	default:
 		room = min(room, 1+lossyMargin)

@@ -399,3 +399,26 @@ func TestAdaptiveStep(t *testing.T) {
 		t.Errorf("a flow that steps to 30 Mbit/s, with a mean of 28.5, has %v", limit)
 	}
 }
+
+// TestAdaptiveSated: a flow that loses nothing has all that it wants. It gets no headroom when it rises for a moment, and is not probed.
+func TestAdaptiveSated(t *testing.T) {
+	for _, lossless := range []bool{true, false} {
+		a := NewAdaptive(DefaultQuantum)
+		a.SetNetwork(oneLink(100*unit.Mbit, ReservedFlow{Reserved: 20 * unit.Mbit, Class: 1}, ReservedFlow{Unresponsive: true}))
+		most := 0.
+		for cycle := range 100 {
+			offered := 30 * unit.Mbit
+			if cycle == 50 || cycle == 51 { // it catches up
+				offered = 31 * unit.Mbit
+			}
+			a.Drop([]bool{!lossless, true})
+			a.Cycle([]unit.Rate{offered, 100 * unit.Mbit})
+			if cycle >= 12 {
+				most = max(most, float64(a.Claim(0))/float64(offered))
+			}
+		}
+		if lossless && most > 1.015 || !lossless && most < 1.025 {
+			t.Errorf("lossless %v: the claim is up to %.3f of what it offers", lossless, most)
+		}
+	}
+}
