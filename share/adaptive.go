@@ -50,7 +50,7 @@ const (
 //
 // One cycle of 10,000 flows over 3,000 links, five each, takes 20 to 35 ms on one core
 // (BenchmarkAdaptive), most of it in AllocateLinks. A constant flow at its limit on a full link
-// is probed with 3 % of headroom for 2 of 66 cycles, which is two messages.
+// is probed with 3 % of headroom for 2 of 66 cycles, which is two messages, unless its meter is known to drop nothing of it.
 type Adaptive struct {
 	net     ReservedNetwork
 	quantum unit.Share
