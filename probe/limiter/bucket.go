@@ -200,7 +200,8 @@ func (e *evidence) policedRate(best *tail) probe.Estimate {
 			}
 		}
 		off := math.Hypot(math.Sqrt(e.loss*(1-e.loss)/n), 0.5/n)
-		one := part{math.Min(t.v.offered(), e.link), t.after, t.after * off}
+		passed := t.passed()
+		one := part{math.Min(t.v.offered(), e.link), passed, passed * off}
 		if parts = append(parts, one); one.p > fastest.p {
 			fastest = one
 		}

@@ -156,29 +156,25 @@ func chance(k, n int) float64 {
 	return float64(k)*math.Log(p) + float64(n-k)*math.Log(1-p)
 }
 
-// rates computes the rates before and after the first drop. The rate after it is that of a policer, whose bucket fills while nothing arrives at it: a time in
-// which hosts or the path were silent counts, with what arrived late in it, except what the bucket could not hold. Without those times a policer of 30 Mbit/s over
-// switches in user space, which are silent for a tenth of the time, was 5 to 19 % too fast.
+// rates computes the rates before and after the first drop, without late arrivals.
 func (t *tail) rates() {
-	all := t.v
-	first, last := firstFrom(all, t.onset), len(all.at)-1
+	v := t.took
+	first, last := firstFrom(v, t.onset), len(v.at)-1
 	if last-first < minPiece {
 		return
 	}
-	took := all.at[last] - all.at[first]
-	t.after = all.rate(float64(last-first), took)
-	held := float64(t.onset)*all.frame*8e9/t.after - (all.sent[max(t.onset-1, 0)] - all.sent[0]) // ns that the bucket lasts
-	for _, s := range all.unsent() {
-		if s.after >= t.onset {
-			took -= math.Max(s.length()-math.Max(held, 0), 0)
+	took := v.at[last] - v.at[first]
+	for _, s := range v.silences() {
+		if s.after >= first {
+			took -= s.length()
 		}
 	}
-	t.after = all.rate(float64(last-first), took)
-
-	v := t.took
-	if first, last = firstFrom(v, t.onset), len(v.at)-1; last-first < minPiece {
-		return
+	for _, s := range t.v.unsent() {
+		if s.after >= t.onset {
+			took -= s.length()
+		}
 	}
+	t.after = v.rate(float64(last-first), took)
 	if from := max(0, first-justBefore); first-from > 4 {
 		t.before = v.rate(float64(first-1-from), v.at[first-1]-v.at[from])
 	}
@@ -192,6 +188,23 @@ func (t *tail) rates() {
 		}
 	}
 	t.excess = (median(delays) - lowest) * t.after / (v.frame * 8e9)
+}
+
+// passed returns the rate from the first drop on at which a policer passes packets. Its bucket fills while nothing arrives at it: a time in which hosts or the path
+// were silent counts, with what arrived late, except what the bucket could not hold. Without those times a policer of 30 Mbit/s over switches in user space, which
+// are silent for a tenth of the time, was 5 to 19 % too fast.
+func (t *tail) passed() float64 {
+	v := t.v
+	first, last := firstFrom(v, t.onset), len(v.at)-1
+	took := v.at[last] - v.at[first]
+	rate := v.rate(float64(last-first), took)
+	held := float64(t.onset)*v.frame*8e9/rate - (v.sent[max(t.onset-1, 0)] - v.sent[0]) // ns that the bucket lasts
+	for _, s := range v.unsent() {
+		if s.after >= t.onset {
+			took -= math.Max(s.length()-math.Max(held, 0), 0)
+		}
+	}
+	return v.rate(float64(last-first), took)
 }
 
 // firstFrom returns the first arrival of a packet from n on, the number of arrivals if there is none.
