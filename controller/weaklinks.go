@@ -328,8 +328,7 @@ func newest(results map[schedule.Task]store.ProbeResult, from, to string) (last 
 			baseline = a.Credits.Baseline
 		} else if t := a.TokenRate; t != nil && (later || !tokens.Known()) {
 			tokens, m.Bytes, m.Took = t.Rate.WithoutCarried(), 0, 0
-			// The upper end of a policer's rate is for the tokens that others' traffic may have taken.
-			bounded = tokens.Known() && (tokens.AtLeast || t.Policed && !certain(tokens))
+			bounded = tokens.Known() && tokens.AtLeast
 			if !tokens.Known() && t.Joint != nil { // no limit was found, up to this rate
 				tokens, m.Bytes, m.Took = probe.Estimate{Value: t.Joint.Rate, AtLeast: true}, t.Joint.Bytes, t.Joint.Took
 			}
