@@ -125,6 +125,9 @@ relays: {agents: [%s, %s]}
 		s.eventually("the network knows both relay agents", func() bool {
 			return strings.Count(paste("headgate network events --kind relay"), "relay agent") >= 2
 		})
+		s.eventually("the relay agents have streams between them", func() bool {
+			return !strings.Contains(paste(guide.Replace("headgate reserve what-if --from web1 --to 10.0.0.9 --protocol tcp --port 5001-5100 --rate 1Mbit --for 1h --carry relay 2>&1 || true")), "no relay agents carry")
+		})
 
 		write("reservations.yaml", guide.Replace("kind: Reservation\nname: nightly\nfrom: web1\nto: 10.0.0.9\nrate: 100Mbit\nfor: 1h\n"))
 		said := ""

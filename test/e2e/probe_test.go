@@ -229,6 +229,12 @@ func TestProbeErrors(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	for range 100 { // a busy machine starts the client late
+		if now, err := p.lab.Node("server").Command(t.Context(), "ss", "-Htn", "state", "established", "sport", "=", ":4950").Output(); err == nil && len(now) > 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 	time.Sleep(700 * time.Millisecond)
 	p.stop()
 	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "server ") {
