@@ -33,9 +33,9 @@ test-vm: ## functional tests on Debian's kernels, emulated (fq_codel, netem, SCT
 	scripts/deps vm
 	scripts/test-vm $(VMTESTS)
 
-race: ## the short tests of packages whose goroutines share state, under the race detector
+race: ## the short tests of packages whose goroutines share state, under the race detector, or those of RACEPART
 	scripts/deps race
-	scripts/race
+	scripts/race $(RACEPART)
 
 lint: ## formatting, go vet, staticcheck, the dashboard's types, shellcheck
 	scripts/deps lint

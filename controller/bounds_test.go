@@ -37,6 +37,9 @@ func joins(bytes int) string {
 
 // What a tenant has on a device is bounded in bytes: no list of it is free. Another tenant is not concerned, and an operator may give more.
 func TestTenantBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector, at low priority, a change of megabytes takes longer than its timeout")
+	}
 	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
@@ -89,6 +92,9 @@ func TestLargeAnswer(t *testing.T) {
 
 // An agent gets documents that are together larger than a message, and only then what is desired.
 func TestDocumentsBeforeDesired(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector, at low priority, a change of megabytes takes longer than its timeout")
+	}
 	t.Parallel()
 	s := start(t)
 	s.twoTenants()

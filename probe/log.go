@@ -43,21 +43,22 @@ func (d *Deltas) UnmarshalJSON(b []byte) error {
 // wire is the JSON form of a sample.
 type wire struct {
 	Train
-	Direction string     `json:"direction,omitempty"`
-	Sent      Deltas     `json:"sent"`
-	Packet    Deltas     `json:"packet"`
-	At        Deltas     `json:"at"`
-	Again     unit.Bytes `json:"again,omitempty"`
-	Overflow  int        `json:"overflow,omitempty"`
-	StealTime StealTime  `json:"stolen,omitzero"`
-	Flaws     []string   `json:"flaws,omitempty"`
+	Direction    string     `json:"direction,omitempty"`
+	Sent         Deltas     `json:"sent"`
+	Packet       Deltas     `json:"packet"`
+	At           Deltas     `json:"at"`
+	Again        unit.Bytes `json:"again,omitempty"`
+	AgainArrived unit.Bytes `json:"again_arrived,omitempty"`
+	Overflow     int        `json:"overflow,omitempty"`
+	StealTime    StealTime  `json:"stolen,omitzero"`
+	Flaws        []string   `json:"flaws,omitempty"`
 }
 
 // MarshalJSON encodes a sample: its train, and the times of the packets as Deltas.
 func (s Sample) MarshalJSON() ([]byte, error) { return json.Marshal(s.wire("")) }
 
 func (s *Sample) wire(direction string) wire {
-	w := wire{Train: s.Train, Direction: direction, Sent: s.Sent, Again: s.Again, Overflow: s.Overflow, StealTime: s.StealTime, Flaws: s.Flaws}
+	w := wire{Train: s.Train, Direction: direction, Sent: s.Sent, Again: s.Again, AgainArrived: s.AgainArrived, Overflow: s.Overflow, StealTime: s.StealTime, Flaws: s.Flaws}
 	w.Packet, w.At = make(Deltas, len(s.Arrived)), make(Deltas, len(s.Arrived))
 	for i, a := range s.Arrived {
 		w.Packet[i], w.At[i] = int64(a.Number), a.At
@@ -90,7 +91,7 @@ func (w *wire) sample() (Sample, error) {
 	case len(w.Packet) != len(w.At):
 		return Sample{}, fmt.Errorf("%d packet numbers and %d arrival times", len(w.Packet), len(w.At))
 	}
-	s := Sample{Train: w.Train, Sent: w.Sent, Again: w.Again, Overflow: w.Overflow, StealTime: w.StealTime, Flaws: w.Flaws}
+	s := Sample{Train: w.Train, Sent: w.Sent, Again: w.Again, AgainArrived: w.AgainArrived, Overflow: w.Overflow, StealTime: w.StealTime, Flaws: w.Flaws}
 	for i, n := range w.Packet {
 		if n < 0 || n >= int64(count) {
 			return Sample{}, fmt.Errorf("arrival of packet %d is invalid: the train has %d packets", n, count)

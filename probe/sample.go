@@ -19,6 +19,8 @@ type Train struct {
 	Parts   []Part `json:"parts"`
 	// Apart passes each packet to the kernel alone: on the path nothing segments several that are passed together.
 	Apart bool `json:"apart,omitempty"`
+	// Once sends the train once also if an end disturbs it: it shows what passed, and another one would use more of a bucket.
+	Once bool `json:"-"`
 }
 
 // Part is a sequence of packets of one size, sent at one rate.
@@ -87,6 +89,8 @@ type Sample struct {
 	Arrived []Arrival `json:"arrived"`
 	// Again is the layer 2 bytes of the same train that were sent before and are in no sample, because an end disturbed them.
 	Again unit.Bytes `json:"again,omitempty"`
+	// AgainArrived is how many bytes of Again arrived; 0 in a log that does not say it.
+	AgainArrived unit.Bytes `json:"again_arrived,omitempty"`
 	// Overflow is the number of packets that the receiver's socket dropped, not the path.
 	Overflow int `json:"overflow,omitempty"`
 	// StealTime is the time for which the hypervisor kept a processor from either end during
@@ -145,6 +149,27 @@ func (s *Sample) Lost() int {
 	return n
 }
 
+// ArrivedBytes returns the layer 2 bytes that arrived.
+func (s *Sample) ArrivedBytes() (b unit.Bytes) {
+	owner := s.PartOf()
+	seen := make([]bool, len(owner))
+	for _, a := range s.Arrived {
+		if a.Number >= 0 && a.Number < len(seen) && !seen[a.Number] {
+			seen[a.Number] = true
+			b += unit.Bytes(s.Parts[owner[a.Number]].Frame())
+		}
+	}
+	return b
+}
+
+// UsedBefore returns the layer 2 bytes that passed a limiter in trains of Again, at most.
+func (s *Sample) UsedBefore() unit.Bytes {
+	if s.AgainArrived > 0 {
+		return s.AgainArrived
+	}
+	return s.Again
+}
+
 // ArrivalRate returns the average arrival rate u_t of a train of one part (estimation
 // seed, 2.4.3) in bit/s of layer 2: the bytes after the first packet, divided by the time
 // between the first and the last packet. It is 0 for fewer than two arrivals.
@@ -162,6 +187,19 @@ func (s *Sample) TailRate() float64 {
 	tail := *s
 	tail.Arrived = s.Arrived[len(s.Arrived)/2:]
 	return tail.ArrivalRate()
+}
+
+// TailSendingRate returns the rate at which the packets of TailRate were sent.
+func (s *Sample) TailSendingRate() float64 {
+	n := len(s.Arrived)
+	if n < 2 || len(s.Sent) == 0 {
+		return 0
+	}
+	from, to := s.Arrived[n/2].Number, s.Arrived[n-1].Number
+	if from >= to {
+		return 0
+	}
+	return rate(to-from, s.Parts[0], s.Sent[to]-s.Sent[from])
 }
 
 // SendingRate returns the average rate at which a train of one part was sent.

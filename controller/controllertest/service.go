@@ -63,6 +63,6 @@ func Run(t testing.TB, s *store.Store, config controller.Config, before func()) 
 	api, agents := c.Addresses()
 	host, _, _ := net.SplitHostPort(api)
 	out := &Service{URL: "https://" + api, Pin: c.CertificatePin(), Agents: agents, OpenFlow: c.OpenFlowAddress(), Operator: secret, Store: s, Stop: stop}
-	out.Client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, out.Pin), ForceAttemptHTTP2: true}}
+	out.Client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, out.Pin), ForceAttemptHTTP2: true}}
 	return out
 }

@@ -80,6 +80,23 @@ func TestCredits(t *testing.T) {
 	}
 }
 
+// TestStalledSender reads a train whose sender stalled in its second half: no limiter slowed it.
+func TestStalledSender(t *testing.T) {
+	const stall = int64(15 * time.Millisecond)
+	p := newPath(credit(unit.Gbit, 100*unit.Mbit, 30_000_000), 10*time.Millisecond)
+	s := p.Send(probe.Uniform(drainPurpose, 1000, frame-probe.Overhead, 800*unit.Mbit))
+	if Read(&s, 1e9).Limited {
+		t.Fatal("limited without a stall")
+	}
+	for i := 700; i < 1000; i++ {
+		s.Sent[i] += stall
+		s.Arrived[i].At += stall
+	}
+	if p := Read(&s, 1e9); p.Limited {
+		t.Errorf("limited: arrived at %.3g of %.3g bit/s", p.Rate, p.Offered)
+	}
+}
+
 // TestCreditsBudget does not empty the bucket: the result says so, and no bound is false.
 func TestCreditsBudget(t *testing.T) {
 	p := newPath(credit(unit.Gbit, 100*unit.Mbit, 30_000_000), 10*time.Millisecond)

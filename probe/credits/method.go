@@ -115,7 +115,7 @@ func (r round) shared() bool { return r.trains[r.limited].Shared }
 func (r round) found(rate float64) float64 {
 	var used []tokenrate.Use
 	for _, p := range r.trains[:r.limited+1] {
-		used = append(used, tokenrate.Use{At: p.From, Passed: float64(p.Passed), Again: float64(p.Again)})
+		used = append(used, tokenrate.Use{At: p.From, Passed: float64(p.Passed), Again: float64(p.AgainPassed)})
 	}
 	used[0].Again = 0 // the bucket fills again before a train that is sent again after a silence
 	return tokenrate.Size(used, rate, r.trains[r.limited].Tokens)
@@ -178,6 +178,7 @@ func (m Method) train(purpose string, rate, bytes float64, left unit.Bytes) (t p
 		return t, false // nothing is left
 	}
 	t = probe.Uniform(purpose, max(count, minPackets), frame-probe.Overhead, unit.Rate(rate))
+	t.Once = true
 	return t, t.Bytes() <= left
 }
 
@@ -188,7 +189,7 @@ func (m Method) hold(rate, silence, remaining float64, left unit.Bytes) (t probe
 	head := int(1.5*rate/8*silence/(1-rate/fast))/frame + 2
 	enough := max(int(holdPart*rate/8*leastHold.Seconds())/frame, minPackets)
 	held := max(min(int(holdPart*rate/8*holdTime.Seconds())/frame, mostBytes/frame-head), enough)
-	t = probe.Train{Purpose: holdPurpose, Parts: []probe.Part{
+	t = probe.Train{Purpose: holdPurpose, Once: true, Parts: []probe.Part{
 		{Count: head, Size: frame - probe.Overhead, Rate: unit.Rate(fast)},
 		{Count: held, Size: frame - probe.Overhead, Rate: unit.Rate(holdPart * rate)},
 	}}

@@ -17,12 +17,12 @@ type Passage struct {
 	Hold bool
 	// From and To are the first and the last arrival, in ns of the receiver's clock.
 	From, To int64
-	// Sent and Passed are layer 2 bytes. Again is those of the same train that were sent before it, because an end disturbed them.
-	Sent, Passed, Again unit.Bytes
+	// Sent and Passed are layer 2 bytes. Again is those that were sent of the same train before it, because an end disturbed it, and AgainPassed those that passed.
+	Sent, Passed, Again, AgainPassed unit.Bytes
 	// Held is the layer 2 bytes of the held part of a train that arrived, and HeldSeconds how long they took.
 	Held        unit.Bytes
 	HeldSeconds float64
-	// Offered is the rate at which the train, or its held part, was sent, in bit/s of layer 2.
+	// Offered is the rate at which the packets of Rate were sent, in bit/s of layer 2: of a train its second half, as its sender may have stalled.
 	Offered float64
 	// Rate is the rate at which the train ended, or its held part arrived, in bit/s of layer 2. Limiter is the rate of the limiter that its packets show, whatever
 	// others' packets are between them; it is not known if they show none.
@@ -36,17 +36,17 @@ type Passage struct {
 
 // Read returns what a train showed. capacity is that of the path in bit/s of layer 2. A train of another method used tokens, and shows nothing else.
 func Read(s *probe.Sample, capacity float64) Passage {
-	p := Passage{Sent: s.Bytes(), Again: s.Again}
+	p := Passage{Sent: s.Bytes(), Again: s.Again, AgainPassed: s.UsedBefore()}
 	n := len(s.Arrived)
 	if n == 0 {
 		return p
 	}
 	p.From, p.To = s.Arrived[0].At, s.Arrived[n-1].At
-	p.Passed = p.Sent - unit.Bytes(s.Lost()*s.Parts[0].Frame())
+	p.Passed = s.ArrivedBytes()
 	if !strings.HasPrefix(s.Purpose, purpose) {
 		return p
 	}
-	p.Idle, p.Hold, p.Offered = s.Parts[0].Pause > 0, s.Purpose == holdPurpose, s.SendingRate()
+	p.Idle, p.Hold, p.Offered = s.Parts[0].Pause > 0, s.Purpose == holdPurpose, s.TailSendingRate()
 	if p.Hold {
 		parts := s.Split()
 		s = &parts[len(parts)-1]

@@ -100,7 +100,7 @@ func (m Watch) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	}
 	count, pause := m.plan(e, budget, spent, float64(span)-took)
 	t = probe.Uniform(purposeWatch, count, mtu, 0)
-	t.Parts[0].Pause = pause
+	t.Once, t.Parts[0].Pause = true, pause
 	if e.overflowed() {
 		t.Parts[0].Rate = e.pace()
 	}

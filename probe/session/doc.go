@@ -58,5 +58,5 @@
 // # Errors in a train
 //
 // A train is sent again, up to Retries times and within the caps, if its sender stalled or its receiver's
-// clock was set. After that the sample describes the fault in Flaws.
+// clock was set, unless it is to be sent once (probe.Train.Once). After that the sample describes the fault in Flaws.
 package session

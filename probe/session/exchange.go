@@ -32,12 +32,15 @@ const (
 // Send sends a train over the path in direction d. Packets are cut to the MTU of the
 // path; the train in the sample has their real size.
 func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s probe.Sample, err error) {
-	again := unit.Bytes(0)
+	again, arrived := unit.Bytes(0), unit.Bytes(0)
 	for try := 0; ; try++ {
 		s, err = c.exchange(ctx, d, t)
-		s.Again = again
-		again += s.Bytes()
-		if err != nil || len(s.Flaws) == 0 || try == Retries || t.Parts[0].Pause > longPause || s.Bytes() > c.left(d) || c.budget > 0 && again+s.Bytes() > c.budget {
+		s.Again, s.AgainArrived = again, arrived
+		if err != nil {
+			return s, err
+		}
+		again, arrived = again+s.Bytes(), arrived+s.ArrivedBytes()
+		if len(s.Flaws) == 0 || try == Retries || t.Once || t.Parts[0].Pause > longPause || s.Bytes() > c.left(d) || c.budget > 0 && again+s.Bytes() > c.budget {
 			return s, err
 		}
 	}

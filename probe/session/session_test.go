@@ -250,6 +250,18 @@ func TestRetriesWithinCaps(t *testing.T) {
 	}
 }
 
+// A train that is to be sent once is not sent again if it has flaws.
+func TestSentOnce(t *testing.T) {
+	train := probe.Train{Purpose: "test", Parts: []probe.Part{{Count: 2000, Size: 1500, Rate: 10_000 * unit.Gbit}}, Once: true}
+	c := dial(t, serve(t, "127.0.0.1", &Server{Auth: key, Caps: Default}))
+	for _, d := range probe.Directions {
+		s, err := c.Send(t.Context(), d, train)
+		if err != nil || len(s.Flaws) == 0 || s.Again != 0 {
+			t.Errorf("%s: %s sent before, flaws %q: %v", d, s.Again, s.Flaws, err)
+		}
+	}
+}
+
 // A train with flaws is sent again as far as the limit of a measurement allows it, and the sample says how much that was.
 func TestRetriesWithinLimit(t *testing.T) {
 	train := probe.Train{Purpose: "test", Parts: []probe.Part{{Count: 2000, Size: 1500, Rate: 10_000 * unit.Gbit}}}
@@ -261,7 +273,7 @@ func TestRetriesWithinLimit(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", d, err)
 			}
-			if len(s.Flaws) == 0 || s.Again != (times-1)*s.Bytes() {
+			if len(s.Flaws) == 0 || s.Again != (times-1)*s.Bytes() || s.AgainArrived > s.Again || times > 1 && s.AgainArrived == 0 {
 				t.Errorf("%s: %s sent before, flaws %q; want the train of %s %d times", d, s.Again, s.Flaws, s.Bytes(), times)
 			}
 		}
