@@ -2,12 +2,16 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"headgate.dev/headgate/lab"
 )
@@ -82,14 +86,65 @@ func (e *echo) saw(address string) bool {
 
 // dial opens a connection from a node.
 func dial(ctx context.Context, n *lab.Node, to netip.AddrPort, within time.Duration) (c *net.TCPConn, err error) {
-	err = n.Do(func() error {
-		one, err := (&net.Dialer{Timeout: within}).DialContext(ctx, "tcp", to.String())
-		if err == nil {
-			c = one.(*net.TCPConn)
-		}
+	if err := n.Do(func() error {
+		c, err = begin(to)
 		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := open(ctx, c, within); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// begin sends the first segment of a connection from the namespace of its thread, and does not wait for an answer: a thread that waits for each of thousands of
+// connections costs more than the connections.
+func begin(to netip.AddrPort) (*net.TCPConn, error) {
+	family, address := unix.AF_INET, unix.Sockaddr(&unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	if to.Addr().Is6() {
+		family, address = unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), to.String())
+	defer f.Close()
+	if err := unix.Connect(fd, address); err != nil && !errors.Is(err, unix.EINPROGRESS) {
+		return nil, err
+	}
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+// open waits until a connection that has begun is open.
+func open(ctx context.Context, c *net.TCPConn, within time.Duration) error {
+	if err := c.SetWriteDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var refused error
+	err = raw.Write(func(fd uintptr) bool {
+		n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && n != 0 {
+			err = unix.Errno(n)
+		}
+		if refused = err; refused != nil {
+			return true
+		}
+		_, err = unix.Getpeername(int(fd))
+		return err == nil
 	})
-	return c, err
+	return errors.Join(refused, err)
 }
 
 // ping opens a connection, and returns it with the time until the first byte came back.

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -22,7 +23,7 @@ func manyCases() []bench.Case {
 	return []bench.Case{{
 		Name: "many", Run: many, Takes: bench.Takes(30*time.Second, 50*time.Second),
 		Claims: []bench.Claim{
-			bench.NewClaim("many/others", "median time until a connection is open that matches a rule and that no agent carries, so that the controller sends it on, above that without rules: with 2,000 new connections a second, a tenth of which is redirected", ms1),
+			bench.NewClaim("many/others", "median time until a connection is open that matches a rule and that no agent carries, to a server at the client's switch, above that without agents: with 2,000 new connections a second, a tenth of which is redirected", ms1),
 			bench.NewClaim("many/refused", "connections that were not open after 3 s, or did not answer", refused),
 			bench.NewClaim("many/controller", "processors of the controller meanwhile", half),
 			bench.NewClaim("many/redirected", "median time until the first byte comes back of those that are redirected", measured),
@@ -44,36 +45,47 @@ func (n *network) open(ctx context.Context, to netip.AddrPort, rate int, length 
 	o := &opened{}
 	var all sync.WaitGroup
 	every := time.Second / time.Duration(rate)
-	began := time.Now()
-	for i := 0; time.Since(began) < length && ctx.Err() == nil; i++ {
-		time.Sleep(time.Until(began.Add(time.Duration(i) * every)))
-		all.Go(func() {
+	_ = n.Node(client).Do(func() error {
+		began := time.Now()
+		for i := 0; time.Since(began) < length && ctx.Err() == nil; i++ {
+			time.Sleep(time.Until(began.Add(time.Duration(i) * every)))
 			at := time.Now()
-			c, err := dial(ctx, n.Node(client), to, 3*time.Second)
-			took := time.Since(at)
-			if err == nil {
-				err = again(c, 3*time.Second)
-				_ = c.SetLinger(0) // its port is free at once
-				c.Close()
-			}
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			if err != nil {
-				o.failed++
-				if o.first == nil {
-					o.first = err
-				}
-				return
-			}
-			o.times, o.answers = append(o.times, 1e3*took.Seconds()), append(o.answers, 1e3*time.Since(at).Seconds())
-		})
-	}
+			c, err := begin(to)
+			all.Go(func() { o.add(ctx, c, at, err) })
+		}
+		return nil
+	})
 	all.Wait()
 	return o
 }
 
+// add waits until a connection that began is open and has answered, or failed.
+func (o *opened) add(ctx context.Context, c *net.TCPConn, at time.Time, err error) {
+	if err == nil {
+		err = open(ctx, c, 3*time.Second)
+	}
+	took := time.Since(at)
+	if err == nil {
+		err = again(c, 3*time.Second)
+		_ = c.SetLinger(0) // its port is free at once
+	}
+	if c != nil {
+		c.Close()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.failed++
+		if o.first == nil {
+			o.first = err
+		}
+		return
+	}
+	o.times, o.answers = append(o.times, 1e3*took.Seconds()), append(o.answers, 1e3*time.Since(at).Seconds())
+}
+
 func many(ctx context.Context, r *bench.Run) (err error) {
-	n, err := design{paths: [2]path{{500 * unit.Mbit, 0, 0}, {500 * unit.Mbit, 0, 0}}}.up(ctx)
+	n, err := design{paths: [2]path{{500 * unit.Mbit, 0, 0}, {500 * unit.Mbit, 0, 0}}, aside: "s1"}.up(ctx)
 	if err != nil {
 		return err
 	}

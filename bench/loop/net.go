@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type path struct {
 type design struct {
 	paths   [2]path
 	streams int // of each path, 0 lets the agent choose
+	// aside is the switch of the node of this name, s2 if it is empty.
+	aside string
 }
 
 func (d design) topology() *lab.Topology {
@@ -51,7 +54,7 @@ func (d design) topology() *lab.Topology {
 	for n, name := range switches {
 		t.Switches = append(t.Switches, lab.SwitchSpec{Name: name, ID: uint64(n + 1), FailMode: lab.Secure, Protocols: []string{"OpenFlow13"}, Controllers: []string{controllerNode + ":" + controllers.OpenFlowPort}})
 	}
-	for _, ends := range [][2]string{{client, "s1"}, {near, "s1"}, {far, "s2"}, {server, "s2"}, {aside, "s2"}} {
+	for _, ends := range [][2]string{{client, "s1"}, {near, "s1"}, {far, "s2"}, {server, "s2"}, {aside, cmp.Or(d.aside, "s2")}} {
 		t.Links = append(t.Links, lab.LinkSpec{Ends: ends})
 	}
 	for n, p := range d.paths {

@@ -128,6 +128,7 @@ type attached struct {
 	given, done int
 	problem     error
 
+	portions     portions
 	metering     metering
 	capabilities fabric.Capabilities
 	crowded      bool // an event has named that it has too many ports

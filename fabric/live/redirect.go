@@ -1,12 +1,10 @@
 package live
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"headgate.dev/headgate/fabric"
@@ -325,10 +323,7 @@ func (n *Network) redirect(at fabric.PortID, g segment, c *relayed) {
 	r := &n.redirection
 	r.setups++
 	r.relayed[g.Connection] = c
-	go func() {
-		err := n.setUp(changes)
-		n.mu.Lock()
-		defer n.mu.Unlock()
+	n.changeFlows(changes, func(err error) {
 		r.setups--
 		if err == nil {
 			r.counts.Redirected++
@@ -344,25 +339,18 @@ func (n *Network) redirect(at fabric.PortID, g segment, c *relayed) {
 		n.options.Log.Warn("a connection goes direct because switches did not take its flows", "client", c.Client, "server", c.Server, "error", err)
 		n.forget(c, true, true)
 		n.direct(at, g)
-	}()
+	})
 }
 
-// setUp changes the flows of switches, of all at the same time, and returns the first error.
-func (n *Network) setUp(changes map[*attached][]openflow.Message) error {
-	ctx, cancel := context.WithTimeout(n.ctx, setupTimeout)
-	defer cancel()
-	var all sync.WaitGroup
-	failed := make(chan error, len(changes))
-	for one, messages := range changes {
-		all.Go(func() {
-			if err := one.conn.Apply(ctx, messages...); err != nil {
-				failed <- fmt.Errorf("switch %v: %w", one.id, err)
+// collect adds a message for each flow of the switches that are connected. n.mu must be held.
+func (n *Network) collect(changes map[*attached][]openflow.Message, flows map[fabric.DPID][]program.Flow, message func(program.Flow) *openflow.FlowMod) {
+	for id, all := range flows {
+		if s := n.switches[id]; s != nil {
+			for _, f := range all {
+				changes[s] = append(changes[s], message(f))
 			}
-		})
+		}
 	}
-	all.Wait()
-	close(failed)
-	return <-failed
 }
 
 // toAgent sends the first segment of a connection to the near agent. n.mu must be held.
@@ -407,27 +395,16 @@ func (n *Network) relayEnded(agent fabric.HostID, c fabric.Connection) {
 
 // forget deletes the flows of a connection on one side or both. n.mu must be held.
 func (n *Network) forget(c *relayed, near, far bool) {
-	drop := func(flows map[fabric.DPID][]program.Flow) {
-		for id, all := range flows {
-			s := n.switches[id]
-			if s == nil {
-				continue
-			}
-			messages := make([]openflow.Message, len(all))
-			for i, f := range all {
-				messages[i] = f.Delete()
-			}
-			_ = s.conn.Send(messages...)
-		}
-	}
+	changes := map[*attached][]openflow.Message{}
 	if near && c.near {
 		c.near = false
-		drop(c.NearFlows())
+		n.collect(changes, c.NearFlows(), program.Flow.Delete)
 	}
 	if far && c.far {
 		c.far = false
-		drop(c.FarFlows())
+		n.collect(changes, c.FarFlows(), program.Flow.Delete)
 	}
+	n.changeLater(changes)
 	if at := (fabric.Connection{Client: c.Client, Server: c.Server}); !c.near && !c.far && n.redirection.relayed[at] == c {
 		delete(n.redirection.relayed, at)
 	}

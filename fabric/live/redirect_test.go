@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fabric"
+	"headgate.dev/headgate/fabric/openflow"
 	"headgate.dev/headgate/fabric/openflow/oftest"
 	"headgate.dev/headgate/fabric/program"
 	"headgate.dev/headgate/internal/relaylldp"
@@ -203,12 +204,12 @@ func TestRedirect(t *testing.T) {
 			}
 			ended := []relaylldp.Connection{{Client: client, Server: server}}
 			r.announces(func() { r.endings[0] = ended })
-			time.Sleep(endDelay + 400*time.Millisecond)
+			time.Sleep(endDelay + lazyTime + 400*time.Millisecond)
 			if n := r.flowsOf(program.KindRelayed); n != 2 {
 				t.Errorf("after the near agent's end there are %d flows, want 2", n)
 			}
 			r.announces(func() { r.endings[1] = ended })
-			time.Sleep(endDelay + 400*time.Millisecond)
+			time.Sleep(endDelay + lazyTime + 400*time.Millisecond)
 			if n := r.flowsOf(program.KindRelayed); n != 0 {
 				t.Errorf("after the end there are %d flows", n)
 			}
@@ -284,6 +285,43 @@ func TestRelayNotListed(t *testing.T) {
 		}
 		if to, _, _ := r.sends(r.client, macOf(r.server), macOf(r.client), at(r.client, false, 40000), at(r.server, false, 5000), flagSYN); to != r.server {
 			t.Errorf("the first segment was received by %v", to)
+		}
+	})
+}
+
+// Switches get the flows of many connections in portions, and those of a single one at once.
+func TestPortions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelays(t, bulk)
+		begin := func(port uint16) {
+			r.client.Send(tcp(macOf(r.server), macOf(r.client), at(r.client, false, port), at(r.server, false, 5000), flagSYN, false))
+		}
+		begin(39_999)
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if n := r.flowsOf(program.KindRelayed); n != 4 {
+			t.Errorf("after 2 ms a connection has %d flows, want 4", n)
+		}
+		const connections, every = 500, 2 * time.Millisecond
+		for n := range uint16(connections) {
+			time.Sleep(every)
+			begin(40_000 + n)
+		}
+		time.Sleep(2 * portionTime)
+		synctest.Wait()
+		if n := r.flowsOf(program.KindRelayed); n != 4*(connections+1) {
+			t.Errorf("%d flows, want %d", n, 4*(connections+1))
+		}
+		moments := map[openflow.Duration]bool{}
+		for _, s := range r.sw {
+			for _, f := range s.Flows() {
+				if k, ours := program.KindOf(f.Cookie); ours && k == program.KindRelayed {
+					moments[f.Duration] = true
+				}
+			}
+		}
+		if most := 32; len(moments) > most {
+			t.Errorf("switches had changes at %d moments, want at most %d", len(moments), most)
 		}
 	})
 }

@@ -38,15 +38,10 @@ func (n *Network) resetRelayed(agent fabric.HostID) {
 		if c.Near.HostID != agent && c.Far.HostID != agent {
 			continue
 		}
-		resets := c.ResetFlows()
 		n.forget(c, true, true)
-		for id, flows := range resets {
-			if s := n.switches[id]; s != nil {
-				for _, f := range flows {
-					_ = s.conn.Send(f.Mod()) // errors go to Handle
-				}
-			}
-		}
+		changes := map[*attached][]openflow.Message{}
+		n.collect(changes, c.ResetFlows(), program.Flow.Mod)
+		n.changeFlows(changes, func(error) {})
 		n.redirection.resets[fabric.Connection{Client: c.Client, Server: c.Server}] = &resetting{Redirection: c.Redirection, began: time.Now()}
 	}
 	n.askReset()
@@ -117,19 +112,8 @@ func (n *Network) reset(s *attached, at fabric.PortID, data []byte) {
 func (n *Network) beginAgain(s *attached, at fabric.PortID, c *resetting, data []byte) {
 	c.again = true
 	changes := map[*attached][]openflow.Message{}
-	for id, flows := range c.ResetFlows() {
-		if one := n.switches[id]; one != nil {
-			for _, f := range flows {
-				changes[one] = append(changes[one], f.Delete())
-			}
-		}
-	}
-	go func() {
-		_ = n.setUp(changes) // what a switch sends by flows that it keeps is forwarded
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.begins(s, at, data, time.Now())
-	}()
+	n.collect(changes, c.ResetFlows(), program.Flow.Delete)
+	n.changeFlows(changes, func(error) { n.begins(s, at, data, time.Now()) }) // what a switch sends by flows that it keeps is forwarded
 }
 
 // Flags of TCP (RFC 9293, section 3.1).
