@@ -68,15 +68,22 @@ func (c *Controller) seeArrivals(ctx context.Context, t store.Term, now time.Tim
 	return err
 }
 
+// arrivedIn returns the rate that arrived over a link in a part of the readings of its ends.
+func arrivedIn(sends, receives fabric.Readings, length, before time.Duration) unit.Rate {
+	sent, lost, _ := fabric.LinkLosses(sends, receives, length, before)
+	return unit.Rate(sent * (1 - lost))
+}
+
 // arrivedOf returns what a link gives by the counters of its ends, the rate that is known if they show no less. What was sent before its rate was lowered last
-// does not count, nor what was in the second after that.
+// does not count, nor what was in the second after that. The better half of the time counts: a link that stood still for some 100 ms, as a switch or an emulated
+// link on a busy machine does, lost 6 % of two seconds, and its capacity remained 9 % too low (bench loop, whole).
 func arrivedOf(w store.WeakLink, sends, receives fabric.Readings, since time.Duration) unit.Rate {
 	for _, l := range losses {
-		sent, lost, ok := fabric.LinkLosses(sends, receives, l.over)
+		sent, lost, ok := fabric.LinkLosses(sends, receives, l.over, 0)
 		if !ok || since < l.over+time.Second || lost < l.part || sent < fullyUsed*float64(w.Gives()) {
 			continue
 		}
-		rate := unit.Rate(sent * (1 - lost))
+		rate := max(arrivedIn(sends, receives, l.over/2, 0), arrivedIn(sends, receives, l.over/2, l.over/2))
 		if lost < randomLoss {
 			rate = max(rate, unit.Rate((1-corrected)*float64(w.Rate)))
 		}

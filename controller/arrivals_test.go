@@ -18,16 +18,18 @@ func TestArrivedOf(t *testing.T) {
 		seconds       int
 		arrived       unit.Rate // before
 		want          unit.Rate
+		missed        float64 // frames of the last second that do not arrive
 	}{
-		"3 % is lost of what is in force":     {2583, 2500, 5, 0, 30_000_000},
-		"0.8 % is lost, for 5 s":              {2520, 2500, 5, 0, 0},
-		"0.8 % is lost, for 12 s":             {2520, 2500, 12, 0, 30_000_000},
-		"nothing is lost":                     {2583, 2583, 20, 0, 0},
-		"0.3 % is lost":                       {2583, 2575, 20, 0, 0},
-		"the link is not used":                {2000, 1800, 20, 0, 0},
-		"it gives much less than is measured": {2583, 2000, 20, 0, 24_000_000},
-		"it was lowered as far as it may be":  {2400, 2300, 20, 27_900_000, 0},
-		"it was lowered, and 1 % is lost":     {2500, 2475, 20, 30_000_000, 29_700_000},
+		"3 % is lost of what is in force":     {2583, 2500, 5, 0, 30_000_000, 0},
+		"0.8 % is lost, for 5 s":              {2520, 2500, 5, 0, 0, 0},
+		"0.8 % is lost, for 12 s":             {2520, 2500, 12, 0, 30_000_000, 0},
+		"nothing is lost":                     {2583, 2583, 20, 0, 0, 0},
+		"0.3 % is lost":                       {2583, 2575, 20, 0, 0, 0},
+		"the link is not used":                {2000, 1800, 20, 0, 0, 0},
+		"it gives much less than is measured": {2583, 2000, 20, 0, 24_000_000, 0},
+		"it was lowered as far as it may be":  {2400, 2300, 20, 27_900_000, 0, 0},
+		"it was lowered, and 1 % is lost":     {2500, 2475, 20, 30_000_000, 29_700_000, 0},
+		"it stood still for a moment":         {2583, 2583, 20, 0, 0, 400},
 	} {
 		w := store.WeakLink{Rate: 31 * unit.Mbit, Arrived: c.arrived}
 		var sends, receives fabric.PortMeter
@@ -39,7 +41,12 @@ func TestArrivedOf(t *testing.T) {
 			}
 			now, late := begin.Add(time.Duration(s)*time.Second), 20*time.Millisecond
 			sends.Take(fabric.PortCounters{At: now, Tx: count(c.sent, 0)})
-			receives.Take(fabric.PortCounters{At: now.Add(late), Rx: count(c.arrives, late)})
+			rx := count(c.arrives, late)
+			if s == c.seconds-1 {
+				rx.Frames -= uint64(c.missed)
+				rx.Bytes -= uint64(c.missed) * frame
+			}
+			receives.Take(fabric.PortCounters{At: now.Add(late), Rx: rx})
 		}
 		got := arrivedOf(w, sends.Readings(), receives.Readings(), time.Hour)
 		if c.want == 0 {

@@ -61,12 +61,12 @@ func (r Readings) at(moment time.Time) (passedAt, bool) {
 	return passedAt{moment, between(before.rx, after.rx), between(before.tx, after.tx)}, true
 }
 
-// LinkLosses returns the rate that was sent over a link in the last part of the readings of the ports at its beginning and at its end, in bit/s, and the
-// part of the frames that did not arrive. It reports false if the readings are not of so long.
+// LinkLosses returns the rate that was sent over a link in a part of the readings of the ports at its beginning and at its end, in bit/s, and the
+// part of the frames that did not arrive. The part is so long, and ended some time before the last readings. It reports false if the readings are not of so long.
 //
 // The ports are read at different moments, and compared at the same. What is lost is told by frames: some switches count the frame check sequence in the bytes
 // of a port, and others do not.
-func LinkLosses(sends, receives Readings, last time.Duration) (sent, lost float64, ok bool) {
+func LinkLosses(sends, receives Readings, length, before time.Duration) (sent, lost float64, ok bool) {
 	if len(sends.all) == 0 || len(receives.all) == 0 {
 		return 0, 0, false
 	}
@@ -74,10 +74,11 @@ func LinkLosses(sends, receives Readings, last time.Duration) (sent, lost float6
 	if at := receives.all[len(receives.all)-1].at; at.Before(end) {
 		end = at
 	}
-	_, out, ok1 := sends.Between(end.Add(-last), end)
-	in, _, ok2 := receives.Between(end.Add(-last), end)
+	end = end.Add(-before)
+	_, out, ok1 := sends.Between(end.Add(-length), end)
+	in, _, ok2 := receives.Between(end.Add(-length), end)
 	if out.Frames > 0 {
 		lost = 1 - in.Frames/out.Frames
 	}
-	return 8 * out.Bytes / last.Seconds(), lost, ok1 && ok2
+	return 8 * out.Bytes / length.Seconds(), lost, ok1 && ok2
 }

@@ -37,7 +37,7 @@ func TestLinkLosses(t *testing.T) {
 			sends.Take(PortCounters{At: now, Tx: count(0, 1, frame)})
 			receives.Take(PortCounters{At: now.Add(late), Rx: count(late, c.arrives, frame+4)})
 		}
-		sent, lost, ok := LinkLosses(sends.Readings(), receives.Readings(), 10*time.Second)
+		sent, lost, ok := LinkLosses(sends.Readings(), receives.Readings(), 10*time.Second, 0)
 		if ok != c.ok {
 			t.Errorf("%s: known %v, want %v", name, ok, c.ok)
 		}
