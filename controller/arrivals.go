@@ -75,7 +75,7 @@ func arrivedIn(sends, receives fabric.Readings, length, before time.Duration) un
 }
 
 // arrivedOf returns what a link gives by the counters of its ends, the rate that is known if they show no less. What was sent before its rate was lowered last
-// does not count, nor what was in the second after that. The better half of the time counts: a link that stood still for some 100 ms, as a switch or an emulated
+// does not count, nor what was in the second after that. The better half of the time counts: a link that passed nothing for some 100 ms, as a switch or an emulated
 // link on a busy machine does, lost 6 % of two seconds, and its capacity remained 9 % too low (bench loop, whole).
 func arrivedOf(w store.WeakLink, sends, receives fabric.Readings, since time.Duration) unit.Rate {
 	for _, l := range losses {

@@ -29,7 +29,7 @@ func TestArrivedOf(t *testing.T) {
 		"it gives much less than is measured": {2583, 2000, 20, 0, 24_000_000, 0},
 		"it was lowered as far as it may be":  {2400, 2300, 20, 27_900_000, 0, 0},
 		"it was lowered, and 1 % is lost":     {2500, 2475, 20, 30_000_000, 29_700_000, 0},
-		"it stood still for a moment":         {2583, 2583, 20, 0, 0, 400},
+		"it passed less for a moment":         {2583, 2583, 20, 0, 0, 400},
 	} {
 		w := store.WeakLink{Rate: 31 * unit.Mbit, Arrived: c.arrived}
 		var sends, receives fabric.PortMeter
