@@ -95,7 +95,6 @@ func (s *serviceTest) found(args ...string) (all []probeResult) {
 // that the devices carried. The service proposes limits from the results. A measurement stops when its
 // agent or the controller is killed.
 func TestProbeSchedule(t *testing.T) {
-	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		m := newMeshLab(t)
