@@ -69,7 +69,7 @@ func full(samples []probe.Sample, rate, found float64) float64 {
 	trains := make([]Use, len(samples))
 	for i := range samples {
 		s := &samples[i]
-		trains[i] = Use{At: s.Arrived[0].At, Passed: float64(s.ArrivedBytes()), Again: float64(s.UsedBefore())}
+		trains[i] = Use{At: s.Arrived[0].At, Passed: float64(s.ArrivedBytes()), Again: float64(s.Again)}
 	}
 	return Size(trains, rate, found)
 }
@@ -78,7 +78,8 @@ func full(samples []probe.Sample, rate, found float64) float64 {
 type Use struct {
 	// At is the first arrival, in ns of the receiver's clock.
 	At int64
-	// Passed is the layer 2 bytes that arrived, and Again those that arrived of the same train before, because an end disturbed it.
+	// Passed is the layer 2 bytes that arrived, and Again those of the same train that were sent before, because an end disturbed them: they used so many tokens at
+	// most, and a later train that is to empty the bucket must not be too short.
 	Passed, Again float64
 }
 
