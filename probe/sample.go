@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"iter"
 	"time"
 
 	"headgate.dev/headgate/unit"
@@ -139,25 +140,32 @@ func (s *Sample) Split() []Sample {
 // Lost returns the number of packets that never arrived.
 func (s *Sample) Lost() int {
 	n := s.Count()
-	seen := make([]bool, n)
-	for _, a := range s.Arrived {
-		if a.Number >= 0 && a.Number < len(seen) && !seen[a.Number] {
-			seen[a.Number] = true
-			n--
-		}
+	for range s.received() {
+		n--
 	}
 	return n
+}
+
+// received returns the numbers of the packets that arrived, each once.
+func (s *Sample) received() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		seen := make([]bool, s.Count())
+		for _, a := range s.Arrived {
+			if a.Number >= 0 && a.Number < len(seen) && !seen[a.Number] {
+				seen[a.Number] = true
+				if !yield(a.Number) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ArrivedBytes returns the layer 2 bytes that arrived.
 func (s *Sample) ArrivedBytes() (b unit.Bytes) {
 	owner := s.PartOf()
-	seen := make([]bool, len(owner))
-	for _, a := range s.Arrived {
-		if a.Number >= 0 && a.Number < len(seen) && !seen[a.Number] {
-			seen[a.Number] = true
-			b += unit.Bytes(s.Parts[owner[a.Number]].Frame())
-		}
+	for n := range s.received() {
+		b += unit.Bytes(s.Parts[owner[n]].Frame())
 	}
 	return b
 }

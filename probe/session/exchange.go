@@ -36,13 +36,11 @@ func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s 
 	for try := 0; ; try++ {
 		s, err = c.exchange(ctx, d, t)
 		s.Again, s.AgainArrived = again, arrived
-		if err != nil {
+		again += s.Bytes()
+		if err != nil || len(s.Flaws) == 0 || try == Retries || t.Once || t.Parts[0].Pause > longPause || s.Bytes() > c.left(d) || c.budget > 0 && again+s.Bytes() > c.budget {
 			return s, err
 		}
-		again, arrived = again+s.Bytes(), arrived+s.ArrivedBytes()
-		if len(s.Flaws) == 0 || try == Retries || t.Once || t.Parts[0].Pause > longPause || s.Bytes() > c.left(d) || c.budget > 0 && again+s.Bytes() > c.budget {
-			return s, err
-		}
+		arrived += s.ArrivedBytes()
 	}
 }
 
