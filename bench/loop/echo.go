@@ -144,7 +144,7 @@ func open(ctx context.Context, c *net.TCPConn, within time.Duration) error {
 		_, err = unix.Getpeername(int(fd))
 		return err == nil
 	})
-	return errors.Join(refused, err)
+	return errors.Join(refused, err, c.SetWriteDeadline(time.Time{}))
 }
 
 // ping opens a connection, and returns it with the time until the first byte came back.
